@@ -1,0 +1,1 @@
+//! Codex, bound into your app.

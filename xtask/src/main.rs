@@ -1,0 +1,3 @@
+//! House tasks.
+
+fn main() {}
