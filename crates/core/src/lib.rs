@@ -1,1 +1,29 @@
-//! Words and maps.
+//! Pure heart of Bindery: their words, our words, and the maps between.
+//!
+//! Read in this order: [`prompt`] and [`call`] (what goes in), [`part`] (what comes out, live),
+//! [`item`] and [`transcript`] (what is left), [`wire`] (Codex's words), [`map`] (the arrows).
+//! This crate does no I/O, reads no clock and starts no task.
+
+pub mod ids;
+
+pub mod open;
+
+pub mod spec;
+
+pub mod file;
+
+pub mod prompt;
+
+pub mod call;
+
+pub mod usage;
+
+pub mod part;
+
+pub mod content;
+
+pub mod item;
+
+pub mod interrupt;
+
+pub mod map;
