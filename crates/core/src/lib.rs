@@ -26,4 +26,6 @@ pub mod item;
 
 pub mod interrupt;
 
+pub mod wire;
+
 pub mod map;
