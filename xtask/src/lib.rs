@@ -1,7 +1,7 @@
 //! House tasks: the full test run, the house rules, the benches.
 //!
 //! Read: [`arguments`] (what can be asked), [`test_run`] (the full run), [`need`] (outside programs
-//! the tests use), [`tidy`] (house rules as a test), [`bench`] (measuring against targets).
+//! the tests use), [`tidy`] (house rules as a test), [`mod@bench`] (measuring against targets).
 
 pub mod arguments;
 
