@@ -1,0 +1,53 @@
+//! The Codex that the tests run against, pinned here and nowhere else.
+
+use std::path::{Path, PathBuf};
+
+use crate::need::{Need, Source};
+
+/// The pinned version of Codex.
+pub const VERSION: &str = "0.166.0";
+
+/// The pinned Codex as something the tests need.
+pub const NEED: Need = Need {
+    name: "codex",
+    source: Source::Npm { package: "@openai/codex", version: VERSION },
+    variable: "BINDERY_TEST_CODEX",
+    find: native_binary,
+};
+
+/// Finds the native binary below an npm prefix.
+///
+/// The npm package holds only a JavaScript shim; an optional dependency named after the platform
+/// (`codex-linux-x64`) holds `vendor/<target triple>/bin/codex`. npm installs just the one that
+/// fits, so looking is enough and there is no table of platforms to keep.
+fn native_binary(prefix: &Path) -> Option<PathBuf> {
+    let program = if cfg!(windows) { "codex.exe" } else { "codex" };
+    folders(&prefix.join("node_modules/@openai"))
+        .flat_map(|package| folders(&package.join("vendor")))
+        .map(|platform| platform.join("bin").join(program))
+        .find(|path| path.is_file())
+}
+
+fn folders(parent: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = parent.read_dir().into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_native_binary_is_found_beside_the_shim() {
+        let prefix = tempfile::tempdir().unwrap();
+        assert_eq!(native_binary(prefix.path()), None);
+        let shim = prefix.path().join("node_modules/@openai/codex/bin");
+        let bin = prefix.path().join("node_modules/@openai/codex-any/vendor/some-triple/bin");
+        std::fs::create_dir_all(&shim).unwrap();
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::write(shim.join("codex"), "").unwrap();
+        let program = bin.join(if cfg!(windows) { "codex.exe" } else { "codex" });
+        std::fs::write(&program, "").unwrap();
+        assert_eq!(native_binary(prefix.path()), Some(program));
+    }
+}

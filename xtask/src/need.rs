@@ -1,0 +1,266 @@
+//! Outside programs that the tests need, installed once under `target/bindery-test`.
+//!
+//! An install is made in a folder of its own and renamed into place when it is whole, with a
+//! stamp that says what it is. So one that was interrupted, or is of another version, is done
+//! again, and one that is there costs nothing.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::step;
+
+/// All outside programs the tests need. A new one is a new line here.
+pub const NEEDS: &[Need] = &[crate::codex::NEED];
+
+const STAMP: &str = ".installed";
+
+/// One outside program.
+#[derive(Clone, Copy)]
+pub struct Need {
+    /// Its folder under `target/bindery-test`.
+    pub name: &'static str,
+    /// Where it comes from.
+    pub source: Source,
+    /// The environment variable that tells the tests its path; set beforehand, it is used as is.
+    pub variable: &'static str,
+    /// Finds the program in the installed folder.
+    pub find: fn(&Path) -> Option<PathBuf>,
+}
+
+/// Where a program comes from.
+#[derive(Clone, Copy)]
+pub enum Source {
+    /// A package of the npm registry.
+    Npm {
+        /// Its name.
+        package: &'static str,
+        /// Its exact version, which the program's `--version` must show.
+        version: &'static str,
+    },
+}
+
+impl Source {
+    /// Name and version, as the stamp has it.
+    fn label(&self) -> String {
+        let Self::Npm { package, version } = self;
+        format!("{package}@{version}")
+    }
+
+    fn version(&self) -> &'static str {
+        let Self::Npm { version, .. } = self;
+        version
+    }
+
+    fn fetch(&self, folder: &Path) -> anyhow::Result<()> {
+        let Self::Npm { .. } = self;
+        npm_install(&self.label(), folder)
+    }
+}
+
+/// Says everything that must be there beforehand and is not, at once.
+pub fn check_tools() -> anyhow::Result<()> {
+    missing(&[
+        ("git", "git", "install git (https://git-scm.com)"),
+        ("node", "node", "install Node.js 20 or later (https://nodejs.org)"),
+        ("npm", npm(), "install npm (it comes with Node.js from https://nodejs.org)"),
+    ])
+}
+
+/// The path of the program, installing it if it is not there.
+pub fn path(root: &Path, need: &Need) -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os(need.variable) {
+        return given(need, PathBuf::from(path));
+    }
+    let folder = root.join("target/bindery-test").join(need.name);
+    let install = Install { folder: &folder, label: &need.source.label(), find: need.find };
+    if let Some(path) = install.installed() {
+        return Ok(path);
+    }
+    check_tools()?;
+    step::timed(&format!("install {}", need.source.label()), || {
+        let path = install.run(|partial| {
+            need.source.fetch(partial)?;
+            let program = (need.find)(partial).with_context(|| no_program(need))?;
+            check_version(&program, need.source.version())
+        })?;
+        step::say(&format!("    {}", path.display()));
+        Ok(path)
+    })
+}
+
+fn no_program(need: &Need) -> String {
+    let label = need.source.label();
+    format!("`{label}` has no program for this platform\nhint: set {} to its path", need.variable)
+}
+
+/// A program chosen by the developer; a wrong version would fail tests in ways that mislead.
+fn given(need: &Need, path: PathBuf) -> anyhow::Result<PathBuf> {
+    let checked = check_version(&path, need.source.version());
+    checked.with_context(|| format!("cannot use {}={}", need.variable, path.display()))?;
+    Ok(path)
+}
+
+fn check_version(program: &Path, version: &str) -> anyhow::Result<()> {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.with_context(|| format!("cannot start `{}`", program.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().next().unwrap_or_default();
+    let right = line.split_whitespace().any(|word| word == version);
+    ensure!(right, "`--version` says `{line}`, not {version}");
+    Ok(())
+}
+
+fn missing(tools: &[(&str, &str, &str)]) -> anyhow::Result<()> {
+    let absent = tools.iter().filter(|(_, program, _)| !starts(program));
+    let lines: Vec<_> = absent.map(|(name, _, hint)| format!("\n  `{name}`: {hint}")).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    bail!("the tests need programs that are not on PATH:{}", lines.concat())
+}
+
+fn starts(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn npm() -> &'static str {
+    if cfg!(windows) { "npm.cmd" } else { "npm" }
+}
+
+fn npm_install(label: &str, folder: &Path) -> anyhow::Result<()> {
+    // Without a package.json of its own, npm may take a folder further up for the project.
+    fs::write(folder.join("package.json"), "{\"private\": true}\n")?;
+    let mut command = Command::new(npm());
+    command
+        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--include=optional"])
+        .args(["--no-save", "--loglevel=error", "--prefix"])
+        .arg(folder)
+        .arg(label)
+        // npm's report belongs with our step lines; stdout is for data.
+        .stdout(Stdio::null());
+    let status = step::status(&mut command)?;
+    ensure!(
+        status.success(),
+        "npm could not install `{label}` ({status})\n\
+         hint: is the registry of `npm config get registry` reachable?"
+    );
+    Ok(())
+}
+
+/// An install that is there whole or not at all.
+struct Install<'a> {
+    folder: &'a Path,
+    label: &'a str,
+    find: fn(&Path) -> Option<PathBuf>,
+}
+
+impl Install<'_> {
+    fn installed(&self) -> Option<PathBuf> {
+        let stamp = fs::read_to_string(self.folder.join(STAMP)).ok()?;
+        if stamp == self.label { (self.find)(self.folder) } else { None }
+    }
+
+    fn run(&self, fetch: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<PathBuf> {
+        fs::create_dir_all(self.folder.parent().context("an install folder has a parent")?)?;
+        let lock = File::create(self.folder.with_extension("lock"))?;
+        lock.lock().context("cannot lock the install folder")?;
+        // Another run may have made it while we waited for the lock.
+        if let Some(path) = self.installed() {
+            return Ok(path);
+        }
+        let partial = self.folder.with_extension("partial");
+        remove(&partial)?;
+        fs::create_dir(&partial)?;
+        fetch(&partial)?;
+        fs::write(partial.join(STAMP), self.label)?;
+        remove(self.folder)?;
+        fs::rename(&partial, self.folder)?;
+        self.installed().context("the install lost its program")
+    }
+}
+
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove `{}`", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(folder: &Path) -> Option<PathBuf> {
+        let path = folder.join("program");
+        path.is_file().then_some(path)
+    }
+
+    fn fetch(text: &'static str) -> impl FnOnce(&Path) -> anyhow::Result<()> {
+        move |folder| Ok(fs::write(folder.join("program"), text)?)
+    }
+
+    #[test]
+    fn installs_once_per_label() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("below/thing");
+        let one = Install { folder: &folder, label: "thing@1", find };
+        assert_eq!(one.installed(), None);
+        let path = one.run(fetch("one")).unwrap();
+        assert_eq!(one.installed(), Some(path.clone()));
+        one.run(|_| bail!("must not be fetched again")).unwrap();
+
+        let two = Install { label: "thing@2", ..one };
+        assert_eq!(two.installed(), None);
+        two.run(fetch("two")).unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "two");
+    }
+
+    #[test]
+    fn an_interrupted_install_is_redone() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("thing");
+        let install = Install { folder: &folder, label: "thing@1", find };
+        let broken = install.run(|partial| {
+            fs::write(partial.join("half"), "")?;
+            bail!("the network went away")
+        });
+        assert_eq!(broken.unwrap_err().to_string(), "the network went away");
+        assert_eq!(install.installed(), None);
+        install.run(fetch("whole")).unwrap();
+        assert!(!folder.join("half").exists());
+    }
+
+    #[test]
+    fn a_lost_program_is_installed_again() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("thing");
+        let install = Install { folder: &folder, label: "thing@1", find };
+        let path = install.run(fetch("one")).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(install.installed(), None);
+        install.run(fetch("one")).unwrap();
+        assert_eq!(install.installed(), Some(path));
+    }
+
+    #[test]
+    fn all_missing_tools_are_named_at_once() {
+        let tools = [("one", "no-such-one", "get one"), ("two", "no-such-two", "get two")];
+        assert_eq!(
+            missing(&tools).unwrap_err().to_string(),
+            "the tests need programs that are not on PATH:\n  `one`: get one\n  `two`: get two"
+        );
+    }
+
+    #[test]
+    fn a_given_program_must_be_the_pinned_version() {
+        let error = check_version(Path::new("git"), "0.0.1").unwrap_err().to_string();
+        assert!(error.ends_with("not 0.0.1"), "{error}");
+    }
+}
