@@ -24,6 +24,8 @@ pub mod content;
 
 pub mod item;
 
+pub mod transcript;
+
 pub mod interrupt;
 
 pub mod wire;

@@ -1,0 +1,125 @@
+//! Reads recordings of app-server runs and plays them through decoder and mapper.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::PathBuf;
+
+use bindery_core::ids::{ApprovalId, ThreadId};
+use bindery_core::interrupt::{Answer, Interrupt};
+use bindery_core::map::app_server_to_part::{TurnContext, TurnMapper};
+use bindery_core::part::Part;
+use bindery_core::wire::app_server::notification::{Body, Notification};
+use bindery_core::wire::app_server::request::ServerRequest;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The folder of recordings.
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/app-server/0.166.0")
+}
+
+/// The names of all recordings.
+pub(crate) fn names() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder())
+        .unwrap()
+        .filter_map(|entry| {
+            entry.unwrap().file_name().to_str()?.strip_suffix(".jsonl").map(Into::into)
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// One line of a recording.
+pub(crate) struct Line {
+    /// Codex said it (else we did).
+    pub(crate) received: bool,
+    /// The connection it went over.
+    pub(crate) conn: String,
+    /// The message.
+    pub(crate) message: Value,
+}
+
+/// The lines of a recording.
+pub(crate) fn lines(name: &str) -> Vec<Line> {
+    let text = fs::read_to_string(folder().join(format!("{name}.jsonl"))).unwrap();
+    let line = |line: Value| Line {
+        received: line["dir"] == "recv",
+        conn: line.get("conn").map(Value::to_string).unwrap_or_default(),
+        message: line["msg"].clone(),
+    };
+    text.lines().map(|text| line(serde_json::from_str(text).unwrap())).collect()
+}
+
+/// The parts of every turn of a recording, in the order the turns began, connection by connection.
+pub(crate) fn parts(name: &str) -> Vec<Vec<Part>> {
+    let mut players: BTreeMap<String, Player> = BTreeMap::new();
+    for line in lines(name) {
+        let player = players.entry(line.conn.clone()).or_default();
+        match line.received {
+            true => player.take(&line.message),
+            false => player.answer(&line.message),
+        }
+    }
+    players.into_values().flat_map(|player| player.turns).collect()
+}
+
+/// Plays messages, starting a mapper for each turn of a thread that is nobody's sub-agent.
+#[derive(Default)]
+pub(crate) struct Player {
+    live: HashMap<ThreadId, (usize, TurnMapper)>,
+    asked: HashMap<String, Interrupt>,
+    turns: Vec<Vec<Part>>,
+}
+
+impl Player {
+    pub(crate) fn take(&mut self, message: &Value) {
+        let Some(method) = message["method"].as_str() else { return };
+        let params: Box<RawValue> = serde_json::from_value(message["params"].clone()).unwrap();
+        if message.get("id").is_some() {
+            return self.ask(&message["id"], &ServerRequest::decode(method, &params));
+        }
+        let notification = Notification::decode(method, &params);
+        self.start(&notification);
+        for (index, mapper) in self.live.values_mut() {
+            self.turns[*index].extend(mapper.notify(&notification));
+        }
+    }
+
+    fn start(&mut self, notification: &Notification) {
+        let Some(thread) = notification.address.thread_id.clone() else { return };
+        let is_agent =
+            self.live.values().any(|(_, mapper)| mapper.agent_threads().contains(&thread));
+        let is_live = self.live.get(&thread).is_some_and(|(_, mapper)| !mapper.is_finished());
+        // A review's first item comes before its `turn/started`.
+        let opens = matches!(notification.body, Body::TurnStarted(_) | Body::ItemStarted(_));
+        let Some(turn) = notification.address.turn_id.clone().filter(|_| opens) else { return };
+        if !is_agent && !is_live {
+            let mut context = TurnContext::new(thread.clone(), turn);
+            if let Some((_, before)) = self.live.get(&thread) {
+                context.ledger = before.ledger().for_next_turn();
+            }
+            self.live.insert(thread, (self.turns.len(), TurnMapper::new(context)));
+            self.turns.push(Vec::new());
+        }
+    }
+
+    fn ask(&mut self, id: &Value, request: &ServerRequest) {
+        for (index, mapper) in self.live.values_mut() {
+            let (parts, interrupt) = mapper.ask(&ApprovalId::new(format!("ask-{id}")), request);
+            self.turns[*index].extend(parts);
+            self.asked.extend(interrupt.map(|interrupt| (id.to_string(), interrupt)));
+        }
+    }
+
+    /// Takes what we said; only answers to questions matter to the parts.
+    fn answer(&mut self, message: &Value) {
+        let Some(interrupt) = self.asked.remove(&message["id"].to_string()) else { return };
+        let answers = message["result"]["answers"].as_object().cloned().unwrap_or_default();
+        for (index, mapper) in self.live.values_mut() {
+            let parts =
+                mapper.answered(&interrupt, &Answer::UserInput { answers: answers.clone() });
+            self.turns[*index].extend(parts);
+        }
+    }
+}
