@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bindery_core::ids::{ApprovalId, ThreadId};
 use bindery_core::interrupt::{Answer, Interrupt};
-use bindery_core::map::app_server_to_part::{TurnContext, TurnMapper};
+use bindery_core::map::app_server_to_part::{Ledger, TurnContext, TurnMapper};
 use bindery_core::part::Part;
 use bindery_core::wire::app_server::notification::{Body, Notification};
 use bindery_core::wire::app_server::request::ServerRequest;
@@ -68,6 +68,7 @@ pub(crate) fn parts(name: &str) -> Vec<Vec<Part>> {
 #[derive(Default)]
 pub(crate) struct Player {
     live: HashMap<ThreadId, (usize, TurnMapper)>,
+    ledgers: HashMap<ThreadId, Ledger>,
     asked: HashMap<String, Interrupt>,
     turns: Vec<Vec<Part>>,
 }
@@ -81,6 +82,11 @@ impl Player {
         }
         let notification = Notification::decode(method, &params);
         self.start(&notification);
+        if let (Body::TokenUsage(usage), Some(thread)) =
+            (&notification.body, &notification.address.thread_id)
+        {
+            self.ledgers.entry(thread.clone()).or_default().update(usage, false);
+        }
         for (index, mapper) in self.live.values_mut() {
             self.turns[*index].extend(mapper.notify(&notification));
         }
@@ -96,9 +102,7 @@ impl Player {
         let Some(turn) = notification.address.turn_id.clone().filter(|_| opens) else { return };
         if !is_agent && !is_live {
             let mut context = TurnContext::new(thread.clone(), turn);
-            if let Some((_, before)) = self.live.get(&thread) {
-                context.ledger = before.ledger().for_next_turn();
-            }
+            context.ledger = self.ledgers.get(&thread).cloned().unwrap_or_default();
             self.live.insert(thread, (self.turns.len(), TurnMapper::new(context)));
             self.turns.push(Vec::new());
         }
