@@ -1,1 +1,5 @@
 //! Words and maps.
+
+pub mod lines;
+
+pub mod wire;

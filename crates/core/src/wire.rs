@@ -1,0 +1,3 @@
+//! Foreign words: only what we give meaning to, decoded without ever failing.
+
+pub mod rpc;
