@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 //! Pure heart of Bindery: their words, our words, and the maps between.
 //!
 //! Read in this order: [`prompt`] and [`call`] (what goes in), [`part`] (what comes out, live),
@@ -31,3 +32,10 @@ pub mod interrupt;
 pub mod wire;
 
 pub mod map;
+=======
+//! Words and maps.
+
+pub mod lines;
+
+pub mod wire;
+>>>>>>> client

@@ -1,0 +1,162 @@
+//! What can go wrong between us and Codex, one variant per thing a caller does differently.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+/// A failure of the process, the line or the request.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no Codex where we looked.
+    #[error("Codex not found: looked at {looked}")]
+    NotFound {
+        /// The places, for a reader.
+        looked: String,
+    },
+    /// Codex is there and does not start.
+    #[error("cannot start `{program}`")]
+    Spawn {
+        /// What was to be started.
+        program: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Codex is older than we can speak to.
+    #[error("Codex {found} is too old; {needed} or newer is needed")]
+    TooOld {
+        /// The version in use.
+        found: String,
+        /// The oldest we support.
+        needed: String,
+    },
+    /// The connection is gone; nothing more will come.
+    #[error("Codex is gone: {status}{}", after_colon(stderr))]
+    Closed {
+        /// How it ended: `exit code 3`, `signal 9 (SIGKILL)`.
+        status: String,
+        /// The last it said on stderr.
+        stderr: String,
+    },
+    /// No answer in time; it may still come, and is then ignored.
+    #[error("no answer to `{what}` within {after:?}")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        after: Duration,
+    },
+    /// Codex refused the request.
+    #[error("`{method}` failed: {message} ({code})")]
+    Rpc {
+        /// What was asked.
+        method: String,
+        /// Codex 0.166 sends -32600 for nearly everything.
+        code: i64,
+        /// What Codex says.
+        message: String,
+        /// More, as JSON text.
+        data: Option<Box<RawValue>>,
+    },
+    /// Codex was too busy for the request, again and again until the deadline.
+    #[error("Codex is overloaded: `{method}` was turned away {attempts} times")]
+    Overloaded {
+        /// What was asked.
+        method: String,
+        /// How often.
+        attempts: u32,
+    },
+    /// The answer was longer than we are willing to keep.
+    #[error("the answer to `{method}` has {bytes} bytes, more than a line may have")]
+    LineTooLong {
+        /// What was asked.
+        method: String,
+        /// Length of the answer.
+        bytes: u64,
+    },
+    /// Codex said something we cannot read where we must.
+    #[error("cannot read the answer to `{what}`: {why}")]
+    Protocol {
+        /// What was asked.
+        what: String,
+        /// What was wrong with the answer.
+        why: String,
+    },
+    /// What we were to send cannot be written as JSON.
+    #[error("cannot write `{what}` as JSON")]
+    Encode {
+        /// What was to be sent.
+        what: String,
+        /// What the writer said.
+        source: serde_json::Error,
+    },
+}
+
+impl Error {
+    /// Stable name for logs, HTTP bodies and tests. Never reworded.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "codex_not_found",
+            Self::Spawn { .. } => "spawn",
+            Self::TooOld { .. } => "codex_too_old",
+            Self::Closed { .. } => "closed",
+            Self::Timeout { .. } => "timeout",
+            Self::Rpc { .. } => "rpc",
+            Self::Overloaded { .. } => "overloaded",
+            Self::LineTooLong { .. } => "line_too_long",
+            Self::Protocol { .. } => "protocol",
+            Self::Encode { .. } => "encode",
+        }
+    }
+
+    /// The next thing to try, printed after the error as `hint: …`.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotFound { .. } => {
+                "install it with `npm install -g @openai/codex`, or name it in `BINDERY_CODEX`"
+            }
+            Self::Spawn { .. } => "run `bindery doctor` to see which Codex is used",
+            Self::TooOld { .. } => "update it with `npm install -g @openai/codex@latest`",
+            Self::Overloaded { .. } => "try again later",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+fn after_colon(stderr: &str) -> String {
+    match stderr.trim().lines().last() {
+        Some(line) => format!(": {}", line.trim()),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_codex_is_told_with_its_last_words() {
+        let closed = |stderr: &str| Error::Closed {
+            status: "exit code 3".to_owned(),
+            stderr: stderr.to_owned(),
+        };
+        assert_eq!(closed("").to_string(), "Codex is gone: exit code 3");
+        let said = closed("starting\nerror: no such option\n");
+        assert_eq!(said.to_string(), "Codex is gone: exit code 3: error: no such option");
+        assert_eq!((said.code(), said.hint()), ("closed", None));
+    }
+
+    #[test]
+    fn a_missing_codex_says_what_to_do() {
+        let missing = Error::NotFound { looked: "`BINDERY_CODEX`, `PATH`".to_owned() };
+        insta::assert_snapshot!(
+            format!("error: {missing}\nhint: {}", missing.hint().unwrap()),
+            @r"
+        error: Codex not found: looked at `BINDERY_CODEX`, `PATH`
+        hint: install it with `npm install -g @openai/codex`, or name it in `BINDERY_CODEX`
+        "
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! A process and all it started, ended together.
+
+use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::process::Command;
+
+/// The process group led by one child.
+#[derive(Debug)]
+pub(super) struct Group {
+    leader: u32,
+    /// False once the leader was reaped: from then on the number may be somebody else's.
+    ours: Mutex<bool>,
+}
+
+impl Group {
+    pub(super) fn new(leader: u32) -> Self {
+        Self { leader, ours: Mutex::new(true) }
+    }
+
+    pub(super) fn leader(&self) -> u32 {
+        self.leader
+    }
+
+    /// Asks every process of the group to end.
+    pub(super) fn terminate(&self) {
+        self.signal(system::terminate);
+    }
+
+    /// Ends every process of the group.
+    pub(super) fn kill(&self) {
+        self.signal(system::kill);
+    }
+
+    /// Ends what the reaped leader left behind, and forgets the number.
+    ///
+    /// While any process is left in the group the system does not give its number away; if none is,
+    /// the call comes within microseconds of the reaping.
+    pub(super) fn release(&self) {
+        self.kill();
+        *self.ours.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    /// The lock is held over the call, so that the number cannot be forgotten in between.
+    fn signal(&self, send: fn(u32)) {
+        if *self.ours.lock().unwrap_or_else(PoisonError::into_inner) {
+            send(self.leader);
+        }
+    }
+}
+
+/// Lets the command lead a group of its own, which also keeps the terminal's Ctrl-C from it.
+pub(super) fn lead(command: &mut Command) {
+    system::lead(command);
+}
+
+/// How a process ended, in words.
+pub(super) fn describe(status: ExitStatus) -> String {
+    match (status.code(), system::signal(status)) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => signal,
+        (None, None) => status.to_string(),
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    //! Unix: process groups and signals.
+
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use rustix::process::{Pid, Signal, kill_process_group};
+    use tokio::process::Command;
+
+    pub(super) fn lead(command: &mut Command) {
+        command.process_group(0);
+    }
+
+    pub(super) fn terminate(leader: u32) {
+        signal_group(leader, Signal::TERM);
+    }
+
+    pub(super) fn kill(leader: u32) {
+        signal_group(leader, Signal::KILL);
+    }
+
+    fn signal_group(leader: u32, signal: Signal) {
+        let Some(pid) = i32::try_from(leader).ok().and_then(Pid::from_raw) else { return };
+        // The usual failure is that the group is empty, which is what we want.
+        if let Err(err) = kill_process_group(pid, signal) {
+            tracing::trace!(leader, %err, "nothing left to signal");
+        }
+    }
+
+    pub(super) fn signal(status: ExitStatus) -> Option<String> {
+        let number = status.signal()?;
+        Some(match NAMES.iter().find(|(signal, _)| *signal == number) {
+            Some((_, name)) => format!("signal {number} ({name})"),
+            None => format!("signal {number}"),
+        })
+    }
+
+    /// Numbers that are the same on every Unix we run on.
+    const NAMES: [(i32, &str); 12] = [
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL"),
+        (5, "SIGTRAP"),
+        (6, "SIGABRT"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (13, "SIGPIPE"),
+        (14, "SIGALRM"),
+        (15, "SIGTERM"),
+    ];
+}
+
+#[cfg(windows)]
+mod system {
+    //! Windows: there are no group signals, so the tree is ended by its root.
+
+    use std::process::{ExitStatus, Stdio};
+
+    use tokio::process::Command;
+
+    const CREATE_NEW_PROCESS_GROUP: u32 = 0x0000_0200;
+
+    pub(super) fn lead(command: &mut Command) {
+        command.creation_flags(CREATE_NEW_PROCESS_GROUP);
+    }
+
+    /// A process without a window cannot be asked; it had the closed stdin as its warning.
+    pub(super) fn terminate(leader: u32) {
+        kill(leader);
+    }
+
+    pub(super) fn kill(leader: u32) {
+        let killed = std::process::Command::new("taskkill")
+            .args(["/T", "/F", "/PID", &leader.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if let Err(err) = killed {
+            tracing::debug!(leader, %err, "cannot run `taskkill`");
+        }
+    }
+
+    pub(super) fn signal(_: ExitStatus) -> Option<String> {
+        None
+    }
+}
