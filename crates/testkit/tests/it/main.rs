@@ -1,0 +1,3 @@
+//! The test doubles against the real Codex.
+
+mod model;
