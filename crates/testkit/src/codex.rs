@@ -147,7 +147,6 @@ impl RealCodex {
         let mut environment = vec![
             ("CODEX_HOME".to_owned(), text(self.home())),
             ("HOME".to_owned(), text(self.user_home())),
-            ("SHELL".to_owned(), "/bin/sh".to_owned()),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
             // A proxy of the machine must not stand between Codex and a loopback server.
             ("NO_PROXY".to_owned(), "127.0.0.1,localhost".to_owned()),

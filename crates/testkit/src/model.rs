@@ -7,6 +7,8 @@ mod script;
 
 mod choice;
 
+mod filling;
+
 mod events;
 
 mod http;

@@ -82,7 +82,8 @@ pub enum Step {
     Call {
         /// The tool.
         name: String,
-        /// Its arguments; a string is sent as it is, so that broken JSON can be sent too.
+        /// Its arguments; a string is sent as it is, so that broken JSON can be sent too. A string
+        /// inside them such as `${call_1.agent_id}` is filled from the output of an earlier call.
         #[serde(default)]
         arguments: Value,
         /// Pairs the call with its output.
@@ -291,6 +292,12 @@ impl Step {
         Self::call("exec_command", serde_json::json!({ "cmd": cmd }), call_id)
     }
 
+    /// A call of a tool that lives in a namespace.
+    pub fn call_in(namespace: &str, name: &str, arguments: Value, call_id: &str) -> Self {
+        let (name, call_id) = (name.to_owned(), call_id.to_owned());
+        Self::Call { name, arguments, call_id, namespace: Some(namespace.to_owned()) }
+    }
+
     /// A custom tool call.
     pub fn custom(name: &str, input: &str, call_id: &str) -> Self {
         let (name, call_id) = (name.to_owned(), call_id.to_owned());
@@ -317,6 +324,13 @@ impl Step {
             "resets_in_seconds": 3600,
         } });
         Self::Status { status: 429, body, headers: BTreeMap::new() }
+    }
+
+    /// 429 that says when to come again; Codex 0.166 gives up at once on one that does not.
+    pub fn rate_limit(retry_after: u32) -> Self {
+        let body = serde_json::json!({ "error": { "type": "rate_limit", "message": "slow down" } });
+        let headers = BTreeMap::from([("retry-after".to_owned(), retry_after.to_string())]);
+        Self::Status { status: 429, body, headers }
     }
 
     /// `response.failed` with this code.

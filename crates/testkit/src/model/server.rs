@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::choice::Choice;
 use super::events::Events;
+use super::filling::filled;
 use super::http::{self, Stream};
 use super::script::{Reply, Script, Step, Usage};
 
@@ -179,7 +180,7 @@ impl Shared {
     /// Records a request and finds its number and its reply.
     fn take(&self, request: Request) -> (usize, Reply) {
         let mut state = self.state();
-        let reply = state.choice.take(&request);
+        let reply = state.choice.take(&request).map(|reply| fill(reply, &request.body));
         if reply.is_none() && state.unanswered.len() < KEPT {
             state.unanswered.push(request.clone());
         }
@@ -195,6 +196,15 @@ impl Shared {
         });
         (number, reply.unwrap_or_else(exhausted))
     }
+}
+
+fn fill(mut reply: Reply, body: &Value) -> Reply {
+    for step in &mut reply.steps {
+        if let Step::Call { arguments, .. } = step {
+            *arguments = filled(arguments, body);
+        }
+    }
+    reply
 }
 
 /// 400, because that is the one status Codex neither retries nor hides the text of.
