@@ -146,7 +146,9 @@ impl Lines {
 
     /// Closes our side, reads the rest and gives the exit code, if there was a process.
     pub async fn close(&mut self) -> Option<i32> {
-        self.to = None;
+        if let Some(mut to) = self.to.take() {
+            let _ = to.shutdown().await;
+        }
         while self.next().await.is_some() {}
         let status = self.child.as_mut()?.wait().await;
         status.ok()?.code()

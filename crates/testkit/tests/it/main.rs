@@ -8,6 +8,8 @@ mod faults;
 
 mod sub_agent;
 
+mod app_server;
+
 use bindery_testkit::codex::{Options, RealCodex};
 use bindery_testkit::lines::Lines;
 use bindery_testkit::model::{Model, Script};
