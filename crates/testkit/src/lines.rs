@@ -134,7 +134,7 @@ impl Lines {
 
     /// Starts a turn of one text and skips to its end; gives `turn/completed`.
     pub async fn run_turn(&mut self, thread: &str, text: &str) -> Value {
-        let input = json!([{ "type": "text", "text": text }]);
+        let input = json!([{ "type": "text", "text": text, "text_elements": [] }]);
         let reply = self.request("turn/start", json!({ "threadId": thread, "input": input })).await;
         let turn = reply["result"]["turn"]["id"].clone();
         assert!(turn.is_string(), "no turn: {reply}");
@@ -152,6 +152,11 @@ impl Lines {
         while self.next().await.is_some() {}
         let status = self.child.as_mut()?.wait().await;
         status.ok()?.code()
+    }
+
+    /// The id of the process, while it runs.
+    pub fn process_id(&self) -> Option<u32> {
+        self.child.as_ref().and_then(Child::id)
     }
 
     /// All messages so far, as lines of a recording: `{dir, t_ms, msg}`.

@@ -56,7 +56,7 @@ pub fn plain_session(text: &str) -> Script {
         start_thread("thread-1"),
         turn.begin(),
         turn.say("msg_1", text),
-        turn.complete(),
+        turn.complete_with("msg_1", text),
     ])
 }
 
@@ -113,11 +113,6 @@ impl Turn {
 
     /// Any item: its start, what is in between, its completion.
     pub fn item(&self, started: Value, completed: Value, between: Vec<Step>) -> Vec<Step> {
-        let stamped = |mut item: Value, done: bool| {
-            item["startedAtMs"] = json!(MS);
-            item["completedAtMs"] = if done { json!(MS) } else { Value::Null };
-            item
-        };
         let started = json!({ "item": stamped(started, false), "startedAtMs": MS });
         let completed = json!({ "item": stamped(completed, true), "completedAtMs": MS });
         let mut steps = vec![self.notify("item/started", started)];
@@ -155,18 +150,17 @@ impl Turn {
         steps
     }
 
-    /// Token counts, idle, and `turn/completed`.
+    /// Token counts, idle, and `turn/completed`, which carries no item.
     pub fn complete(&self) -> Vec<Step> {
-        let counts = json!({
-            "totalTokens": 120, "inputTokens": 100, "cachedInputTokens": 10,
-            "cacheWriteInputTokens": 0, "outputTokens": 20, "reasoningOutputTokens": 5,
-        });
-        let usage = json!({ "total": counts, "last": counts, "modelContextWindow": 258_400 });
-        vec![
-            self.notify("thread/tokenUsage/updated", json!({ "tokenUsage": usage })),
-            self.status(json!({ "type": "idle" })),
-            self.completed("completed", Value::Null),
-        ]
+        self.end(self.turn("completed", Value::Null))
+    }
+
+    /// The same, but with the last message in `turn/completed`, as Codex has it.
+    pub fn complete_with(&self, item: &str, text: &str) -> Vec<Step> {
+        let mut turn = self.turn("completed", Value::Null);
+        turn["items"] = json!([stamped(message(item, text), true)]);
+        turn["itemsView"] = json!("summary");
+        self.end(turn)
     }
 
     /// An error that ends the turn; `info` is the value of `codexErrorInfo`.
@@ -208,6 +202,19 @@ impl Turn {
         Step::notify("thread/status/changed", params)
     }
 
+    fn end(&self, turn: Value) -> Vec<Step> {
+        let counts = json!({
+            "totalTokens": 120, "inputTokens": 100, "cachedInputTokens": 10,
+            "cacheWriteInputTokens": 0, "outputTokens": 20, "reasoningOutputTokens": 5,
+        });
+        let usage = json!({ "total": counts, "last": counts, "modelContextWindow": 258_400 });
+        vec![
+            self.notify("thread/tokenUsage/updated", json!({ "tokenUsage": usage })),
+            self.status(json!({ "type": "idle" })),
+            self.notify("turn/completed", json!({ "turn": turn })),
+        ]
+    }
+
     fn completed(&self, status: &str, error: Value) -> Step {
         self.notify("turn/completed", json!({ "turn": self.turn(status, error) }))
     }
@@ -220,6 +227,12 @@ impl Turn {
             "durationMs": null,
         })
     }
+}
+
+fn stamped(mut item: Value, done: bool) -> Value {
+    item["startedAtMs"] = json!(MS);
+    item["completedAtMs"] = if done { json!(MS) } else { Value::Null };
+    item
 }
 
 fn message(id: &str, text: &str) -> Value {

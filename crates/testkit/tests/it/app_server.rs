@@ -5,9 +5,13 @@ use std::process::Command;
 use bindery_testkit::app_server::{
     AppServer, End, Script, Step, Turn, initialize, plain_session, program, start_thread,
 };
+use bindery_testkit::codex::Options;
 use bindery_testkit::lines::Lines;
+use bindery_testkit::model::Reply;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::run;
 
 fn in_memory(script: Script) -> (AppServer, Lines) {
     let (server, from, to) = AppServer::start(script);
@@ -34,7 +38,7 @@ async fn a_plain_session_plays_in_memory() {
     let completed = plain_turn(&mut lines).await;
     assert_eq!(completed["params"]["turn"]["status"], "completed");
     let user = &lines.received("item/started")[0]["params"]["item"];
-    assert_eq!(user["content"], json!([{ "type": "text", "text": "hello" }]));
+    assert_eq!(user["content"], json!([{ "type": "text", "text": "hello", "text_elements": [] }]));
     lines.close().await;
     let outcome = server.outcome().await;
     assert_eq!(outcome.end, End::Finished);
@@ -148,4 +152,66 @@ async fn a_huge_line_arrives_whole() {
     let huge = lines.until_method("huge").await;
     assert_eq!(huge["params"]["delta"].as_str().map(str::len), Some(bytes));
     assert_eq!(lines.close().await, Some(0));
+}
+
+/// What the scripted server says must look like what Codex says, or tests prove nothing.
+#[tokio::test]
+async fn scripted_messages_have_the_shapes_of_real_ones() {
+    let (_server, mut scripted) = in_memory(plain_session("Hi"));
+    plain_turn(&mut scripted).await;
+    let real = run(vec![Reply::text("Hi")], &Options::default()).await;
+    let received = |lines: &Lines| -> Vec<Value> {
+        let lines = lines.transcript().iter().filter(|line| line["dir"] == "recv");
+        lines.map(|line| line["msg"].clone()).collect()
+    };
+    let real = received(&real.lines);
+    for message in received(&scripted) {
+        let twin = real.iter().find(|other| kind(other) == kind(&message));
+        let twin = twin.unwrap_or_else(|| panic!("Codex says no {:?}", kind(&message)));
+        let mut differences = Vec::new();
+        compare("", twin, &message, &mut differences);
+        assert!(differences.is_empty(), "{:?}: {differences:?}", kind(&message));
+    }
+}
+
+/// Replies are told apart by id, notifications by method, items by type.
+fn kind(message: &Value) -> [&Value; 4] {
+    let params = &message["params"];
+    [&message["id"], &message["method"], &params["item"]["type"], &params["status"]["type"]]
+}
+
+fn compare(path: &str, real: &Value, scripted: &Value, differences: &mut Vec<String>) {
+    match (real, scripted) {
+        (Value::Object(left), Value::Object(right)) => {
+            let names = left.keys().chain(right.keys().filter(|name| !left.contains_key(*name)));
+            for name in names {
+                let path = format!("{path}.{name}");
+                match (left.get(name), right.get(name)) {
+                    (Some(left), Some(right)) => compare(&path, left, right, differences),
+                    (left, _) => differences.push(format!("{path} real: {}", left.is_some())),
+                }
+            }
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            for (left, right) in left.iter().zip(right) {
+                compare(&format!("{path}[]"), left, right, differences);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_that_will_not_terminate_must_be_killed() {
+    let folder = TempDir::new().expect("a folder");
+    let steps = vec![Step::expect("ping"), Step::reply(json!({})), Step::expect("again")];
+    let steps = [steps, vec![Step::reply(json!({})), Step::Hang]].concat();
+    let script = Script { steps, ignore_terminate: true, ..Script::default() };
+    let mut lines = process(&script, &folder);
+    lines.request("ping", json!({})).await;
+    let id = lines.process_id().expect("a running process").to_string();
+    let sent = Command::new("kill").args(["-TERM", &id]).status();
+    assert!(sent.expect("kill runs").success());
+    lines.request("again", json!({})).await;
 }

@@ -94,6 +94,19 @@ async fn an_interrupt_hangs_up_on_the_model() {
     assert_eq!(lines.close().await, Some(0));
 }
 
+/// Nothing here needs a runtime: the model has its own.
+#[test]
+fn codex_exec_runs_in_a_synchronous_test() {
+    let model = Model::start(Script::always("Hello"));
+    let codex = RealCodex::new(&model);
+    let mut command = codex.command(&["exec", "--json", "say hello"]);
+    let output = command.stdin(std::process::Stdio::null()).output().expect("Codex runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains(r#""text":"Hello""#), "{text}");
+    assert_eq!(model.count(), 1);
+}
+
 #[test]
 fn a_script_is_data() {
     let script = json!({ "replies": [
