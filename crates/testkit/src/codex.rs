@@ -211,6 +211,10 @@ fn config(options: &Options, base_url: &str, project: &Path) -> String {
     if options.unrestricted {
         toml.push_str("sandbox_mode = \"danger-full-access\"\napproval_policy = \"never\"\n");
     }
+    // With plugins on, Codex 0.166 fetches a list of them from the network at every start.
+    if !options.settings.contains("features.plugins") {
+        toml.push_str("features.plugins = false\n");
+    }
     let trust = if options.trusted { "trusted" } else { "untrusted" };
     let _ = write!(
         toml,
@@ -244,6 +248,7 @@ fn make_project(project: &Path) {
 /// Runs git as nobody in particular, untouched by the settings of the machine.
 fn git(project: &Path, args: &[&str]) {
     let status = Command::new("git")
+        .args(["-c", "maintenance.auto=false"])
         .args(args)
         .current_dir(project)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")

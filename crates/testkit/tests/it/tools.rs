@@ -92,3 +92,13 @@ async fn an_image_is_viewed() {
     assert_eq!(ran.items("imageView")[0]["path"], json!(path));
     assert!(ran.outputs()[1].contains("data:image/png;base64,"), "{:?}", ran.outputs());
 }
+
+#[tokio::test]
+async fn an_mcp_server_is_started() {
+    let options = Options::default().mcp_server("broken", "false", &["--arg"]);
+    let ran = run(vec![Reply::text("Hi")], &options).await;
+    let updates = ran.lines.received("mcpServer/startupStatus/updated");
+    let last = updates.last().expect("an update");
+    assert_eq!(last["params"]["name"], "broken");
+    assert_eq!(last["params"]["status"], "failed", "{last}");
+}
