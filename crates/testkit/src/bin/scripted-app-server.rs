@@ -1,0 +1,84 @@
+//! A process that plays a script where `codex app-server` would run.
+//!
+//! `scripted-app-server SCRIPT [ignored…]`; exits 0 at the end of the script and of its input,
+//! 97 if something else came than the script expects, and as the script says if that says so.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bindery_testkit::app_server::{End, Outcome, Script, play};
+
+/// The exit code of a script that did not fit what came.
+const MISFIT: u8 = 97;
+
+/// A scripted server that outlives its test by mistake ends by itself.
+const LIFETIME: Duration = Duration::from_secs(600);
+
+fn main() -> ExitCode {
+    let Some(path) = std::env::args_os().nth(1) else {
+        return misfit("usage: scripted-app-server SCRIPT");
+    };
+    let script = std::fs::read(&path)
+        .map_err(|err| err.to_string())
+        .and_then(|text| serde_json::from_slice::<Script>(&text).map_err(|err| err.to_string()));
+    let script = match script {
+        Ok(script) => script,
+        Err(err) => return misfit(&format!("no script in {}: {err}", path.display())),
+    };
+    let end = match run(&script) {
+        Ok(Some(outcome)) => outcome.end,
+        Ok(None) => return misfit("the script took too long"),
+        Err(err) => return misfit(&format!("cannot play: {err}")),
+    };
+    match end {
+        // Leaves by `exit`, because the runtime's thread may still read the input.
+        End::Finished => std::process::exit(0),
+        End::Crashed(Some(code)) => std::process::exit(code),
+        End::Crashed(None) => std::process::abort(),
+        End::Failed(why) => misfit(&why),
+    }
+}
+
+fn run(script: &Script) -> std::io::Result<Option<Outcome>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let _ignored = if script.ignore_terminate { Some(ignore_terminate()?) } else { None };
+        let played = play(script, tokio::io::stdin(), output()?);
+        std::io::Result::Ok(tokio::time::timeout(LIFETIME, played).await.ok())
+    });
+    // Waiting for the thread that reads the input would last until the input ends.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// The standard output, owned, so that dropping it closes the pipe: what stays in its place is
+/// the null device.
+#[cfg(unix)]
+fn output() -> std::io::Result<tokio::fs::File> {
+    use std::os::fd::AsFd as _;
+    let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdout(std::fs::File::create("/dev/null")?)?;
+    Ok(tokio::fs::File::from_std(output.into()))
+}
+
+#[cfg(not(unix))]
+fn output() -> std::io::Result<tokio::io::Stdout> {
+    Ok(tokio::io::stdout())
+}
+
+/// Takes the signal over and never looks at it.
+#[cfg(unix)]
+fn ignore_terminate() -> std::io::Result<tokio::signal::unix::Signal> {
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+}
+
+#[cfg(not(unix))]
+fn ignore_terminate() -> std::io::Result<()> {
+    Ok(())
+}
+
+fn misfit(why: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "scripted-app-server: {why}");
+    std::process::exit(i32::from(MISFIT))
+}
