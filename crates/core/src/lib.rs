@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! Pure heart of Bindery: their words, our words, and the maps between.
 //!
 //! Read in this order: [`prompt`] and [`call`] (what goes in), [`part`] (what comes out, live),
@@ -8,6 +7,8 @@
 pub mod ids;
 
 pub mod open;
+
+pub mod lines;
 
 pub mod spec;
 
@@ -32,10 +33,3 @@ pub mod interrupt;
 pub mod wire;
 
 pub mod map;
-=======
-//! Words and maps.
-
-pub mod lines;
-
-pub mod wire;
->>>>>>> client
