@@ -67,6 +67,12 @@ pub enum Error {
         /// How often.
         attempts: u32,
     },
+    /// The thread is in the middle of a turn; Codex would take a second one for a steer.
+    #[error("thread `{thread}` is busy with another turn")]
+    Busy {
+        /// The thread.
+        thread: String,
+    },
     /// The answer was longer than we are willing to keep.
     #[error("the answer to `{method}` has {bytes} bytes, more than a line may have")]
     LineTooLong {
@@ -104,6 +110,7 @@ impl Error {
             Self::Timeout { .. } => "timeout",
             Self::Rpc { .. } => "rpc",
             Self::Overloaded { .. } => "overloaded",
+            Self::Busy { .. } => "thread_busy",
             Self::LineTooLong { .. } => "line_too_long",
             Self::Protocol { .. } => "protocol",
             Self::Encode { .. } => "encode",
@@ -119,6 +126,7 @@ impl Error {
             Self::Spawn { .. } => "run `bindery doctor` to see which Codex is used",
             Self::TooOld { .. } => "update it with `npm install -g @openai/codex@latest`",
             Self::Overloaded { .. } => "try again later",
+            Self::Busy { .. } => "wait for it, steer it, or fork the thread",
             _ => return None,
         };
         Some(hint.to_owned())

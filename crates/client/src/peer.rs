@@ -8,8 +8,8 @@
 mod pending;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bindery_core::wire::rpc::{self, Head, Message, OVERLOADED, RequestId, RpcError};
@@ -79,6 +79,19 @@ pub enum Inbound {
 #[derive(Clone, Debug)]
 pub struct Peer {
     shared: Arc<Shared>,
+}
+
+/// A side of a connection that does not keep it alive.
+#[derive(Clone, Debug)]
+pub struct WeakPeer {
+    shared: Weak<Shared>,
+}
+
+impl WeakPeer {
+    /// The peer, while somebody else holds it.
+    pub fn upgrade(&self) -> Option<Peer> {
+        self.shared.upgrade().map(|shared| Peer { shared })
+    }
 }
 
 #[derive(Debug)]
@@ -162,6 +175,11 @@ impl Peer {
     /// Waits for the end without asking for it.
     pub async fn ended(&self) -> End {
         self.shared.closer.ended().await
+    }
+
+    /// A handle that does not keep the connection alive.
+    pub fn downgrade(&self) -> WeakPeer {
+        WeakPeer { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Process id of the server, if we started one.

@@ -162,6 +162,21 @@ impl TurnMapper {
         (parts, interrupt)
     }
 
+    /// Something of the connection that could not be read; it may have been ours.
+    pub fn unreadable(&mut self, why: &str, head: &str) -> Vec<Part> {
+        let mut parts = self.begin();
+        parts.push(notice::unknown("unreadable", why, &json!(head)));
+        parts
+    }
+
+    /// Something to tell the reader that Codex did not say: `{topic, level, text}`.
+    pub fn notice(&mut self, topic: &str, text: &str) -> Vec<Part> {
+        let mut parts = self.begin();
+        let details = json!({ "topic": topic, "level": "warning", "text": text });
+        parts.push(notice::custom("codex.notice", details));
+        parts
+    }
+
     /// An interrupt was answered; a question that stood for a call of its own gets its result.
     pub fn answered(&mut self, interrupt: &Interrupt, answer: &Answer) -> Vec<Part> {
         let mut parts = Vec::new();
