@@ -1,0 +1,9 @@
+//! The client against processes, hostile streams and the real Codex.
+
+mod server;
+
+mod routing;
+
+mod stdio;
+
+mod codex;
