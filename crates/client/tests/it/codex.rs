@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bindery_client::locate::{Platform, Via};
+use bindery_client::locate::{Platform, Via, locate};
 use bindery_client::peer::{Bounds, Inbound, Peer};
 use bindery_client::transport::stdio::{self, Launch};
 use serde_json::{Value, json};
@@ -108,6 +108,49 @@ async fn killed_from_outside_it_is_told_at_once() {
     assert_eq!(peer.request("thread/list", json!({}), LONG).await.unwrap_err().code(), "closed");
 }
 
+#[test]
+fn the_shim_npm_installed_leads_to_it() {
+    let native = codex().canonicalize().unwrap();
+    let Some(modules) = native.ancestors().find(|folder| folder.ends_with("node_modules")) else {
+        return;
+    };
+    let shim = modules.join(".bin/codex");
+    let found = locate(Some(&shim)).unwrap();
+    assert_eq!((found.path, found.via, found.shim), (native.clone(), Via::Given, Some(shim)));
+}
+
+/// Has Codex run a command outside the sandbox that starts another; gives the number of that one.
+async fn command(peer: &Peer, home: &TempDir) -> u32 {
+    let report = home.path().join("command");
+    let script = "sleep 1000 & echo $! >\"$0.draft\"; mv \"$0.draft\" \"$0\"; wait";
+    let params = json!({
+        "command": ["sh", "-c", script, report],
+        "timeoutMs": 600_000,
+        "sandboxPolicy": {"type": "dangerFullAccess"},
+    });
+    tokio::select! {
+        answer = peer.request("command/exec", params, LONG) => panic!("it ended: {answer:?}"),
+        process = reported(&report) => process,
+    }
+}
+
+#[tokio::test]
+async fn what_its_commands_started_ends_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    for closed in [true, false] {
+        let (peer, _inbound) = start(&launch(&home));
+        initialize(&peer).await;
+        let process = command(&peer, &home).await;
+        assert!(lives(process));
+        if closed {
+            peer.close().await;
+        }
+        drop(peer);
+        assert_dies(process).await;
+        std::fs::remove_file(home.path().join("command")).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn arguments_it_does_not_know_end_it_with_its_words() {
     let home = tempfile::tempdir().unwrap();
@@ -158,7 +201,7 @@ async fn reported(report: &Path) -> u32 {
     let begin = Instant::now();
     loop {
         if let Ok(text) = std::fs::read_to_string(report) {
-            return text.parse().unwrap();
+            return text.trim().parse().unwrap();
         }
         assert!(begin.elapsed() < LONG, "the host did not start Codex");
         tokio::time::sleep(Duration::from_millis(20)).await;

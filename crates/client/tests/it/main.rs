@@ -1,4 +1,5 @@
 //! The client against processes, hostile streams and the real Codex.
+#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 mod server;
 

@@ -1,7 +1,6 @@
 //! Child processes: how they end, what they leave, what they say.
 #![cfg(unix)]
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bindery_client::error::Error;
@@ -52,8 +51,9 @@ pub(crate) async fn assert_dies(process: u32) {
 
 #[tokio::test]
 async fn what_it_says_comes_whole_and_then_its_end() {
-    let mut transport =
-        start(&shell("echo one; printf 'two\\r\\n'; echo gone >&2; printf half; exit 3"));
+    let mut transport = start(&shell(
+        "echo one; printf 'two\\r\\n'; printf '\\033[2mgo\\033[0;31mne\\033[0m\\n' >&2; printf half; exit 3",
+    ));
     let (lines, end) = drain(&mut transport).await;
     assert_eq!(lines, ["one", "two", "half"]);
     assert_eq!(end, End { status: "exit code 3".into(), stderr: "gone\n".into() });
@@ -124,7 +124,7 @@ async fn one_that_ignores_all_requests_is_killed() {
 #[tokio::test]
 async fn one_that_ignores_only_its_stdin_is_terminated() {
     let mut launch = shell("trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done");
-    launch.grace = Duration::from_millis(300);
+    launch.grace = Duration::from_secs(2);
     let mut transport = start(&launch);
     assert_eq!(transport.incoming.recv().await, Some(Incoming::Line(b"ready".to_vec())));
     assert_eq!(transport.closer.close().await.status, "exit code 5");
@@ -194,15 +194,28 @@ async fn one_that_closes_its_stdout_is_ended() {
     assert_eq!((lines.len(), end.status.as_str()), (0, "signal 15 (SIGTERM)"));
 }
 
+/// Starts a session of its own with a child in it, as Codex does for a command.
+const SESSION: &str = "setsid sh -c 'echo $$; sleep 1000 & echo $!; wait' & read line";
+
+#[tokio::test]
+async fn sessions_the_child_started_end_with_it() {
+    let (transport, members) = family(&shell(SESSION)).await;
+    transport.closer.close().await;
+    for member in members {
+        assert_dies(member).await;
+    }
+    let (transport, members) = family(&shell(SESSION)).await;
+    drop(transport);
+    for member in members {
+        assert_dies(member).await;
+    }
+}
+
 #[tokio::test]
 async fn a_process_that_escaped_with_the_pipes_does_not_hold_the_end_up() {
-    if !Path::new("/usr/bin/setsid").exists() {
-        return;
-    }
-    let script = "setsid sleep 1000 & echo $!; exit 0";
-    let (lines, end) = drain(&mut start(&shell(script))).await;
+    let (lines, end) = drain(&mut start(&shell("setsid sleep 1000 & echo $!; exit 0"))).await;
     assert_eq!(end.status, "exit code 0");
-    // It left the group before we could end it, so the test does.
+    // Its parent was gone before anybody asked for the end, so the test has to end it.
     let escaped = rustix::process::Pid::from_raw(lines[0].parse().unwrap()).unwrap();
     let _ = rustix::process::kill_process(escaped, rustix::process::Signal::KILL);
 }
