@@ -32,7 +32,7 @@ pub enum Error {
         needed: String,
     },
     /// The connection is gone; nothing more will come.
-    #[error("Codex is gone: {status}{}", after_colon(stderr))]
+    #[error("Codex is gone: {status}{}", last_words(stderr))]
     Closed {
         /// How it ended: `exit code 3`, `signal 9 (SIGKILL)`.
         status: String,
@@ -133,9 +133,10 @@ impl Error {
     }
 }
 
-fn after_colon(stderr: &str) -> String {
+/// Not given as the reason: what it said last may have nothing to do with its end.
+fn last_words(stderr: &str) -> String {
     match stderr.trim().lines().last() {
-        Some(line) => format!(": {}", line.trim()),
+        Some(line) => format!("; it last said: {}", line.trim()),
         None => String::new(),
     }
 }
@@ -152,7 +153,10 @@ mod tests {
         };
         assert_eq!(closed("").to_string(), "Codex is gone: exit code 3");
         let said = closed("starting\nerror: no such option\n");
-        assert_eq!(said.to_string(), "Codex is gone: exit code 3: error: no such option");
+        assert_eq!(
+            said.to_string(),
+            "Codex is gone: exit code 3; it last said: error: no such option"
+        );
         assert_eq!((said.code(), said.hint()), ("closed", None));
     }
 

@@ -108,13 +108,13 @@ impl Peer {
     pub fn start(transport: Transport, bounds: Bounds) -> (Self, mpsc::Receiver<Inbound>) {
         let Transport { outgoing, incoming, closer } = transport;
         // One place more, reserved from the start, so that the end is told whatever else is waiting.
-        let (sender, inbound) = mpsc::channel(bounds.inbound + 1);
+        let (sender, inbound) = mpsc::channel(bounds.inbound.max(1) + 1);
         let pending = Arc::new(Pending::default());
         if let Ok(last) = sender.clone().try_reserve_owned() {
             let router = Router { pending: pending.clone(), sender, closing: closer.closing() };
             closer.track(router.run(incoming, last));
         }
-        let slots = Semaphore::new(bounds.pending);
+        let slots = Semaphore::new(bounds.pending.max(1));
         let next = AtomicI64::new(1);
         (Self { shared: Arc::new(Shared { outgoing, pending, slots, next, closer }) }, inbound)
     }
