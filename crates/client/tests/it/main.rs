@@ -8,3 +8,11 @@ mod routing;
 mod stdio;
 
 mod codex;
+
+mod stage;
+
+mod turn;
+
+mod approval;
+
+mod failure;
