@@ -17,6 +17,8 @@ mod tools;
 
 mod file;
 
+mod detail;
+
 mod output;
 
 mod inject;

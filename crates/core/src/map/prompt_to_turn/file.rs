@@ -61,7 +61,10 @@ pub(super) enum Carried {
 /// Brings a file into a form that Codex takes, or notes why not.
 pub(super) fn carry(file: &File<'_>, notes: &mut Notes<'_>) -> Option<Carried> {
     let trouble = match read(file, notes.context) {
-        Ok(carried) => return Some(carried),
+        Ok(carried) => {
+            note_doubtful(&carried, file, notes);
+            return Some(carried);
+        }
         Err(trouble) => trouble,
     };
     let why = match trouble {
@@ -74,6 +77,16 @@ pub(super) fn carry(file: &File<'_>, notes: &mut Notes<'_>) -> Option<Carried> {
     };
     notes.unsupported(file.described(), format!("{}: {why}", file.place));
     None
+}
+
+/// Codex 0.166 puts a text in the place of an image that it cannot read, and says nothing.
+fn note_doubtful(carried: &Carried, file: &File<'_>, notes: &mut Notes<'_>) {
+    if let Carried::Image(url) = carried
+        && !content::is_readable(url)
+    {
+        let why = "it is no PNG, JPEG, GIF or WebP image; Codex leaves out what it cannot read";
+        notes.compatibility(file.described(), format!("{}: {why}", file.place));
+    }
 }
 
 /// Why a file is not carried.

@@ -5,6 +5,7 @@ mod calls;
 use serde_json::{Value, json};
 
 use super::ThreadChoice;
+use super::detail;
 use super::file::File;
 use super::history::{Placed, Split};
 use super::notes::{Notes, Place};
@@ -12,6 +13,7 @@ use super::output::{self, Piece};
 use super::own::{self, Own};
 use crate::open::{Open, tag_of};
 use crate::prompt::{AssistantPart, FilePart, Message, ToolPart, ToolResultPart, UserPart};
+use crate::spec::Metadata;
 use crate::wire::app_server::input::ResponseItem;
 use calls::Calls;
 
@@ -47,12 +49,12 @@ impl Injector<'_, '_, '_, '_> {
             Message::System { .. } => {}
             Message::User { content, provider_options } => {
                 self.close_calls();
-                let detail = own::find_text(provider_options.as_ref(), "imageDetail");
+                let options = provider_options.as_ref();
                 let pieces: Vec<Piece> = placed(index, content)
-                    .filter_map(|(place, part)| self.user_part(part, detail, place))
+                    .filter_map(|(place, part)| self.user_part(part, options, place))
                     .collect();
                 self.say("user", pieces.iter().map(Piece::response).collect());
-                self.note_skills(provider_options.as_ref());
+                self.note_skills(options);
             }
             Message::Assistant { content, .. } => {
                 for (place, part) in placed(index, content) {
@@ -70,36 +72,34 @@ impl Injector<'_, '_, '_, '_> {
     fn user_part(
         &mut self,
         part: &Open<UserPart>,
-        detail: Option<&str>,
+        message: Option<&Metadata>,
         place: Place,
     ) -> Option<Piece> {
-        let detail_of = |options| {
-            let own = own::find_text(options, "imageDetail").or(detail).map(str::to_owned);
-            let word = own.or_else(|| own::openai_detail(options));
-            word.filter(|word| own::IMAGE_DETAILS.contains(&word.as_str()))
-                .or_else(|| self.own.image_detail.clone())
-        };
         match part {
             Open::Known(UserPart::Text(part)) => {
                 self.note_skills(part.provider_options.as_ref());
                 (!part.text.is_empty()).then(|| Piece::Text(part.text.clone()))
             }
-            Open::Known(UserPart::File(part)) => {
-                let detail = detail_of(part.provider_options.as_ref());
-                output::piece(&File::of(part, place), detail, self.notes)
-            }
+            Open::Known(UserPart::File(part)) => self.user_file(&File::of(part, place), message),
             Open::Known(UserPart::Image { image, media_type, provider_options }) => {
-                let detail = detail_of(provider_options.as_ref());
                 let media_type = media_type.as_deref().unwrap_or("image/*");
                 let options = provider_options.as_ref();
                 let file = File { data: image, media_type, filename: None, options, place };
-                output::piece(&file, detail, self.notes)
+                self.user_file(&file, message)
             }
             Open::Unknown { raw, why } => {
                 note_unknown(raw, why, place, self.notes);
                 None
             }
         }
+    }
+
+    fn user_file(&mut self, file: &File<'_>, message: Option<&Metadata>) -> Option<Piece> {
+        let mut piece = output::piece(file, self.notes)?;
+        if let Piece::Image { detail, .. } = &mut piece {
+            *detail = detail::choose(file.options, message, self.own, file.place, self.notes);
+        }
+        Some(piece)
     }
 
     fn assistant_part(&mut self, part: &Open<AssistantPart>, place: Place) {
@@ -147,7 +147,7 @@ impl Injector<'_, '_, '_, '_> {
         }
     }
 
-    /// A result without a call would make the provider refuse the whole request.
+    /// Codex 0.166 drops a result without a call and says nothing.
     fn result(&mut self, result: &ToolResultPart, place: Place) {
         let output = output::read(&result.output, place, self.notes);
         let call_id = self.calls.answer(&result.tool_call_id).unwrap_or_else(|| {
@@ -193,7 +193,7 @@ impl Injector<'_, '_, '_, '_> {
 
     /// The Responses API knows no images of the assistant's, so the user shows it.
     fn assistant_file(&mut self, part: &FilePart, place: Place) {
-        match output::piece(&File::of(part, place), None, self.notes) {
+        match output::piece(&File::of(part, place), self.notes) {
             Some(Piece::Text(text)) => self.assistant_says(&text),
             Some(image) => {
                 let label = Piece::Text("[image made by the assistant]".to_owned());
@@ -213,7 +213,7 @@ impl Injector<'_, '_, '_, '_> {
         }
     }
 
-    fn note_skills(&mut self, options: Option<&crate::spec::Metadata>) {
+    fn note_skills(&mut self, options: Option<&Metadata>) {
         if own::find(options, "skills").is_some() {
             self.notes.unsupported(
                 "providerOptions.codex.skills of earlier messages",

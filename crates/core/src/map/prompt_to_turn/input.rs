@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::detail;
 use super::file::{Carried, File, carry};
 use super::history::Placed;
 use super::inject::{note_unknown, placed};
@@ -110,23 +111,8 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// How closely to look: as the part says, else the message, else the call.
     fn detail(&mut self, file: &File<'_>, message: Option<&Metadata>) -> Option<String> {
-        for options in [file.options, message] {
-            if let Some(value) = own::find(options, "imageDetail") {
-                match value.as_str().filter(|word| own::IMAGE_DETAILS.contains(word)) {
-                    Some(word) => return Some(word.to_owned()),
-                    None => self.notes.unsupported(
-                        "providerOptions.codex.imageDetail",
-                        format!("{}: must be auto, low, high or original", file.place),
-                    ),
-                }
-            }
-            if let Some(word) = own::openai_detail(options) {
-                return Some(word);
-            }
-        }
-        self.own.image_detail.clone()
+        detail::choose(file.options, message, self.own, file.place, self.notes)
     }
 
     fn elements(&mut self, given: &Value, text: &str, place: Place, into: &mut Vec<TextElement>) {

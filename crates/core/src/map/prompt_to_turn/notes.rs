@@ -43,10 +43,9 @@ impl<'a> Notes<'a> {
         if self.reasoning > 0 {
             let parts = self.reasoning;
             self.unsupported(
-                "reasoning",
+                "reasoning parts",
                 format!(
-                    "{parts} reasoning part(s) of the history left out: \
-                     Codex takes reasoning only in the provider's encrypted form"
+                    "{parts} left out of the history: Codex takes reasoning only in the provider's encrypted form"
                 ),
             );
         }

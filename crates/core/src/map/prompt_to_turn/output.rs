@@ -56,13 +56,9 @@ impl Output {
 }
 
 /// A file as a piece of history, where only content counts: a path can but be told.
-pub(super) fn piece(
-    file: &File<'_>,
-    detail: Option<String>,
-    notes: &mut Notes<'_>,
-) -> Option<Piece> {
+pub(super) fn piece(file: &File<'_>, notes: &mut Notes<'_>) -> Option<Piece> {
     Some(match carry(file, notes)? {
-        Carried::Image(url) => Piece::Image { url, detail },
+        Carried::Image(url) => Piece::Image { url, detail: None },
         Carried::Text(text) => Piece::Text(text),
         Carried::LocalImage(path) => {
             notes.compatibility(
@@ -105,11 +101,11 @@ fn denied(reason: Option<&str>) -> String {
 fn content(piece: &Open<OutputContent>, place: Place, notes: &mut Notes<'_>) -> Option<Piece> {
     let in_output = |data: &FileData, media_type: &str, filename: Option<&str>, notes: &mut _| {
         let file = File { data, media_type, filename, options: None, place };
-        self::piece(&file, None, notes)
+        self::piece(&file, notes)
     };
     match piece {
         Open::Known(OutputContent::Text(part)) => Some(Piece::Text(part.text.clone())),
-        Open::Known(OutputContent::File(part)) => self::piece(&File::of(part, place), None, notes),
+        Open::Known(OutputContent::File(part)) => self::piece(&File::of(part, place), notes),
         Open::Known(OutputContent::FileData { data, media_type, filename }) => {
             let data = FileData::Data { data: data.clone() };
             in_output(&data, media_type, filename.as_deref(), notes)

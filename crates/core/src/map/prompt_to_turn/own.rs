@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::detail;
 use super::notes::Notes;
 use crate::ids::ThreadId;
 use crate::spec::{Metadata, PROVIDER_KEY};
@@ -56,7 +57,7 @@ pub(super) fn read(metadata: Option<&Metadata>, notes: &mut Notes<'_>) -> Own {
         config: given.object("config"),
         effort: given.text("effort"),
         summary: given.word("summary", &["auto", "concise", "detailed", "none"]),
-        image_detail: given.word("imageDetail", &IMAGE_DETAILS),
+        image_detail: given.word("imageDetail", &detail::WORDS),
         parse_mentions: given.flag("parseMentions").unwrap_or(false),
         thread_extra: given.object("threadExtra").unwrap_or_default(),
         turn_extra: given.object("turnExtra").unwrap_or_default(),
@@ -66,13 +67,10 @@ pub(super) fn read(metadata: Option<&Metadata>, notes: &mut Notes<'_>) -> Own {
     own.effort = own.effort.or(effort);
     let summary = given.word("reasoningSummary", &["auto", "concise", "detailed", "none"]);
     own.summary = own.summary.or(summary);
-    own.image_detail = own.image_detail.or_else(|| openai_detail(metadata));
+    own.image_detail = own.image_detail.or_else(|| detail::openai(metadata));
     given.finish();
     own
 }
-
-/// The words Codex has for how closely an image is looked at.
-pub(super) const IMAGE_DETAILS: [&str; 4] = ["auto", "low", "high", "original"];
 
 /// One of our options on a message or a part, null taken for absent.
 pub(super) fn find<'a>(metadata: Option<&'a Metadata>, name: &str) -> Option<&'a Value> {
@@ -92,12 +90,6 @@ pub(super) fn merged(metadata: Option<&Metadata>) -> Map<String, Value> {
     objects.for_each(|object| all.extend(object.clone()));
     all.retain(|_, value| !value.is_null());
     all
-}
-
-/// The detail in the words of the SDK's own provider, which callers have in place already.
-pub(super) fn openai_detail(metadata: Option<&Metadata>) -> Option<String> {
-    let word = metadata?.get("openai")?.get("imageDetail")?.as_str()?;
-    IMAGE_DETAILS.contains(&word).then(|| word.to_owned())
 }
 
 /// Options not read yet.

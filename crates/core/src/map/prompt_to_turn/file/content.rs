@@ -44,6 +44,7 @@ pub(super) fn carry(
     filename: Option<&str>,
 ) -> Result<Carried, Trouble> {
     match Kind::of(media_type, filename) {
+        Kind::Image if bytes.is_empty() => Err("it is empty".into()),
         Kind::Image => {
             let declared = bare(media_type);
             let exact = declared.contains('/') && !declared.ends_with('*');
@@ -84,6 +85,12 @@ pub(super) fn base64(data: &str) -> Option<Vec<u8>> {
         true => decode(&data.split_ascii_whitespace().collect::<String>()),
         false => decode(data),
     }
+}
+
+/// Whether the image of a data URL of ours begins as PNG, JPEG, GIF or WebP do.
+pub(super) fn is_readable(data_url: &str) -> bool {
+    let body = data_url.split_once(',').map_or("", |(_, body)| body);
+    ["iVBORw0KGg", "/9j/", "R0lGOD", "UklGR"].iter().any(|magic| body.starts_with(magic))
 }
 
 /// Whether a path ends as images do.

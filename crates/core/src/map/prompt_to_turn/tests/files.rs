@@ -47,7 +47,7 @@ fn files_become_images_paths_or_text() {
         (file(json!("aGk="), "image/bmp", None),                     "image: data:image/bmp;base64,aGk="),
         (file(json!("aGk="), "image/*", Some("a.png")),              "no file (image/*, `a.png`)"),
         (file(json!("a$b"), "image/png", None),                      "no file (image/png)"),
-        (file(json!("data:image/png,"), "image/*", None),            "image: data:image/png;base64,"),
+        (file(json!("data:image/png,"), "image/*", None),            "no file (image/*)"),
         (file(json!("file:///a%20b.png"), "image/png", None),        "localImage: /a b.png"),
         (file(json!("file:///a.pdf"), "text/plain", None),           "no file (text/plain)"),
         (file(json!("ftp://a/b.png"), "image/png", None),            "no file (image/png)"),
@@ -79,9 +79,13 @@ fn files_become_images_paths_or_text() {
 #[test]
 fn a_local_path_goes_before_content() {
     let mut part = file(json!(PNG), "image/png", None);
-    part["providerOptions"] = json!({ "codex": { "localPath": "/p/a.png", "imageDetail": "low" } });
+    part["providerOptions"] =
+        json!({ "codex": { "localPath": "/p/a.png", "imageDetail": "high" } });
     let plan = planned(with(part.clone()));
-    assert_eq!(input(&plan)[1], json!({"type": "localImage", "path": "/p/a.png", "detail": "low"}));
+    assert_eq!(
+        input(&plan)[1],
+        json!({"type": "localImage", "path": "/p/a.png", "detail": "high"})
+    );
     // In the history Codex would not read it.
     let plan = of_prompt(json!([{ "role": "user", "content": [part] }, user("now")]));
     assert_eq!(plan.input.len(), 2, "two user messages in a row are one turn");
@@ -90,6 +94,15 @@ fn a_local_path_goes_before_content() {
     let plan = of_prompt(json!([before, assistant("b"), user("now")]));
     assert_eq!(sketch(&plan.inject)[0], "user: [image file: /p/a.png]");
     assert_eq!(warned(&plan), ["other local image"]);
+}
+
+#[test]
+fn images_that_codex_may_not_read_are_sent_and_told() {
+    for media_type in ["image/bmp", "image/png"] {
+        let plan = planned(with(file(json!("aGk="), media_type, None)));
+        assert_eq!(warned(&plan), [format!("other file ({media_type})")]);
+        assert_eq!(plan.input.len(), 2);
+    }
 }
 
 #[test]
@@ -135,10 +148,10 @@ fn image_detail_comes_from_the_nearest_place() {
         (json!({}),      json!({}),     json!({}),       json!(null),       0),
         (codex("high"),  codex("low"),  codex("auto"),   json!("high"),     0),
         (openai("high"), codex("low"),  codex("auto"),   json!("high"),     0),
-        (json!({}),      codex("low"),  codex("auto"),   json!("low"),      0),
+        (json!({}),      codex("low"),  codex("high"),   json!("auto"),     1),
         (json!({}),      json!({}),     codex("original"), json!("original"), 0),
-        (json!({}),      json!({}),     openai("low"),   json!("low"),      0),
-        (codex("huge"),  codex("low"),  json!({}),       json!("low"),      1),
+        (json!({}),      json!({}),     openai("low"),   json!("auto"),     1),
+        (codex("huge"),  codex("high"), json!({}),       json!("high"),     1),
         (json!({}),      json!({}),     codex("huge"),   json!(null),       1),
     ];
     for (part, message, call, want, warnings) in table {

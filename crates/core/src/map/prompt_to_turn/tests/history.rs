@@ -47,7 +47,7 @@ fn roles_and_order_are_kept() {
     result c3: 2
     assistant: two
     "#);
-    assert_eq!(warnings, ["no reasoning"]);
+    assert_eq!(warnings, ["no reasoning parts"]);
 }
 
 #[test]

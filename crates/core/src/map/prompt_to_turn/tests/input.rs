@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::map::prompt_to_turn::notes::in_words;
 
 fn context() -> PlanContext {
     let skill = |name: &str| (name.to_owned(), format!("/s/{name}/SKILL.md"));
@@ -86,86 +87,27 @@ fn options_name_mentions_skills_and_places() {
         "skills": ["deploy", { "name": "own", "path": "/o" }, "nowhere"], "colour": "red",
     } } });
     let plan = try_plan(json!({ "prompt": [message] }), &context()).unwrap();
-    insta::assert_json_snapshot!(plan.input, @r#"
-    [
-      {
-        "type": "text",
-        "text": "é see it",
-        "text_elements": [
-          {
-            "byteRange": {
-              "start": 0,
-              "end": 2
-            },
-            "placeholder": "E"
-          }
-        ]
-      },
-      {
-        "type": "skill",
-        "name": "deploy",
-        "path": "/s/deploy/SKILL.md"
-      },
-      {
-        "type": "skill",
-        "name": "own",
-        "path": "/o"
-      },
-      {
-        "type": "mention",
-        "name": "App",
-        "path": "app://x"
-      },
-      {
-        "type": "mention",
-        "name": "b.rs",
-        "path": "/p/b.rs"
-      }
-    ]
-    "#);
-    insta::assert_json_snapshot!(plan.warnings, @r#"
-    [
-      {
-        "type": "unsupported",
-        "feature": "providerOptions.codex.colour",
-        "details": "prompt[0]: no such option of a message"
-      },
-      {
-        "type": "unsupported",
-        "feature": "providerOptions.codex.skills",
-        "details": "prompt[0]: \"nowhere\": no such skill is known; give its path"
-      },
-      {
-        "type": "unsupported",
-        "feature": "providerOptions.codex.mentions",
-        "details": "prompt[0].content[0]: {\"name\":\"no path\"}: a mention needs a `path`"
-      },
-      {
-        "type": "unsupported",
-        "feature": "providerOptions.codex.textElements",
-        "details": "prompt[0].content[0]: {\"byteRange\":{\"end\":2,\"start\":1},\"placeholder\":null}: its range is not one of whole UTF-8 characters in the text"
-      },
-      {
-        "type": "unsupported",
-        "feature": "providerOptions.codex.textElements",
-        "details": "prompt[0].content[0]: {\"byteRange\":{\"end\":99,\"start\":2}}: its range is not one of whole UTF-8 characters in the text"
-      },
-      {
-        "type": "unsupported",
-        "feature": "providerOptions.codex.textElements",
-        "details": "prompt[0].content[0]: {\"byteRange\":{\"end\":2,\"start\":2}}: its range is empty"
-      },
-      {
-        "type": "unsupported",
-        "feature": "providerOptions.codex.textElements",
-        "details": "prompt[0].content[0]: {\"byteRange\":{\"end\":3,\"start\":5}}: its range is not one of whole UTF-8 characters in the text"
-      },
-      {
-        "type": "unsupported",
-        "feature": "providerOptions.codex.textElements",
-        "details": "prompt[0].content[0]: \"x\": it is not {byteRange, placeholder}"
-      }
-    ]
+    assert_eq!(
+        input(&plan),
+        json!([
+            { "type": "text", "text": "é see it", "text_elements": [
+                { "byteRange": { "start": 0, "end": 2 }, "placeholder": "E" }] },
+            { "type": "skill", "name": "deploy", "path": "/s/deploy/SKILL.md" },
+            { "type": "skill", "name": "own", "path": "/o" },
+            { "type": "mention", "name": "App", "path": "app://x" },
+            { "type": "mention", "name": "b.rs", "path": "/p/b.rs" },
+        ])
+    );
+    let words = plan.warnings.iter().map(in_words).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(words, @r#"
+    providerOptions.codex.colour: prompt[0]: no such option of a message
+    providerOptions.codex.skills: prompt[0]: "nowhere": no such skill is known; give its path
+    providerOptions.codex.mentions: prompt[0].content[0]: {"name":"no path"}: a mention needs a `path`
+    providerOptions.codex.textElements: prompt[0].content[0]: {"byteRange":{"end":2,"start":1},"placeholder":null}: its range is not one of whole UTF-8 characters in the text
+    providerOptions.codex.textElements: prompt[0].content[0]: {"byteRange":{"end":99,"start":2}}: its range is not one of whole UTF-8 characters in the text
+    providerOptions.codex.textElements: prompt[0].content[0]: {"byteRange":{"end":2,"start":2}}: its range is empty
+    providerOptions.codex.textElements: prompt[0].content[0]: {"byteRange":{"end":3,"start":5}}: its range is not one of whole UTF-8 characters in the text
+    providerOptions.codex.textElements: prompt[0].content[0]: "x": it is not {byteRange, placeholder}
     "#);
 }
 
