@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bindery_core::map::prompt_to_turn::PlanError;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -67,6 +68,9 @@ pub enum Error {
         /// How often.
         attempts: u32,
     },
+    /// The prompt cannot be run.
+    #[error(transparent)]
+    Prompt(#[from] PlanError),
     /// The thread is in the middle of a turn; Codex would take a second one for a steer.
     #[error("thread `{thread}` is busy with another turn")]
     Busy {
@@ -110,6 +114,7 @@ impl Error {
             Self::Timeout { .. } => "timeout",
             Self::Rpc { .. } => "rpc",
             Self::Overloaded { .. } => "overloaded",
+            Self::Prompt(err) => err.code(),
             Self::Busy { .. } => "thread_busy",
             Self::LineTooLong { .. } => "line_too_long",
             Self::Protocol { .. } => "protocol",
@@ -125,6 +130,7 @@ impl Error {
             }
             Self::Spawn { .. } => "run `bindery doctor` to see which Codex is used",
             Self::TooOld { .. } => "update it with `npm install -g @openai/codex@latest`",
+            Self::Prompt(err) => return err.hint(),
             Self::Overloaded { .. } => "try again later",
             Self::Busy { .. } => "wait for it, steer it, or fork the thread",
             _ => return None,

@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`locate`] (which Codex), [`transport`] (lines to and from it), [`peer`]
 //! (questions and answers over them), [`app_server`] (the requests we use), [`turn`] (one run of a
-//! thread), [`answerer`] (who answers its questions), [`error`] (what can go wrong).
+//! thread), [`answerer`] (who answers its questions), [`model`] (a call of
+//! the AI SDK as a turn), [`error`] (what can go wrong).
 
 pub mod locate;
 
@@ -19,5 +20,7 @@ pub mod app_server;
 pub mod turn;
 
 pub mod answerer;
+
+pub mod model;
 
 pub mod error;

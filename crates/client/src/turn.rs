@@ -16,6 +16,7 @@ use bindery_core::map::app_server_to_part::{Ledger, TurnContext, TurnMapper};
 use bindery_core::part::{Part, Warning};
 use bindery_core::wire::app_server::input::UserInput;
 use bindery_core::wire::app_server::params::{TurnSettings, TurnStart};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -67,6 +68,8 @@ pub struct TurnRequest {
     pub warnings: Vec<Warning>,
     /// Tools that the caller runs itself.
     pub declared_tools: BTreeSet<String>,
+    /// Written beside the thread's id into the metadata of `finish`.
+    pub marks: Map<String, Value>,
     /// How long it may take.
     pub deadlines: Deadlines,
     /// Who answers its questions.
@@ -83,6 +86,7 @@ impl TurnRequest {
             model: None,
             warnings: Vec::new(),
             declared_tools: BTreeSet::new(),
+            marks: Map::new(),
             deadlines: Deadlines::default(),
             answerer: answerer::refuse(),
         }
@@ -134,6 +138,7 @@ impl Turn {
         context.model = request.model;
         context.warnings = request.warnings;
         context.declared_tools = request.declared_tools;
+        context.marks = request.marks;
         context.ledger = server.switchboard().ledger(&thread_id);
         let (sender, parts) = mpsc::channel(QUEUE);
         let server = server.clone();

@@ -16,3 +16,5 @@ mod turn;
 mod approval;
 
 mod failure;
+
+mod history;

@@ -19,7 +19,7 @@ mod usage;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::agents::Agents;
 use self::runs::{Channel, Runs};
@@ -48,6 +48,8 @@ pub struct TurnContext {
     pub declared_tools: BTreeSet<String>,
     /// The thread's token totals before this turn, where they are known.
     pub ledger: Ledger,
+    /// Written beside the thread's id into the metadata of every finished piece.
+    pub marks: Map<String, Value>,
 }
 
 impl TurnContext {
@@ -60,7 +62,20 @@ impl TurnContext {
             warnings: Vec::new(),
             declared_tools: BTreeSet::new(),
             ledger: Ledger::default(),
+            marks: Map::new(),
         }
+    }
+
+    /// What every finished piece carries, so that a later call finds its thread in the history:
+    /// the SDK keeps the metadata of pieces, not that of `finish`.
+    fn origin(&self) -> Map<String, Value> {
+        let mut origin = Map::new();
+        origin.insert("threadId".to_owned(), json!(self.thread_id));
+        origin.insert("turnId".to_owned(), json!(self.turn_id));
+        if !self.marks.is_empty() {
+            origin.insert("marks".to_owned(), Value::Object(self.marks.clone()));
+        }
+        origin
     }
 }
 
@@ -92,11 +107,12 @@ pub struct TurnMapper {
 impl TurnMapper {
     /// A mapper for the turn of `context`.
     pub fn new(context: TurnContext) -> Self {
+        let origin = context.origin();
         let declared = context.declared_tools.clone();
         Self {
             context,
-            runs: Runs::default(),
-            tools: Tools::new(declared),
+            runs: Runs::new(origin.clone()),
+            tools: Tools::new(declared, origin),
             agents: Agents::default(),
             strange: Vec::new(),
             last_diff: None,
@@ -253,7 +269,7 @@ impl TurnMapper {
             Body::McpProgress(message) => self.tools.progress(item, message, parts),
             Body::PlanUpdated { explanation, plan } => {
                 self.plans += 1;
-                tools::plan(self.plans, explanation.as_deref(), plan, parts);
+                self.tools.plan(self.plans, explanation.as_deref(), plan, parts);
             }
             Body::DiffUpdated(diff) => self.diff(diff, parts),
             Body::Error(note) => self.error(note, parts),
@@ -322,10 +338,7 @@ impl TurnMapper {
 
     fn finish(&mut self, parts: &mut Vec<Part>, reason: FinishReason, duration_ms: Option<u64>) {
         self.finished = true;
-        let mut details = json!({
-            "threadId": self.context.thread_id,
-            "turnId": self.context.turn_id,
-        });
+        let mut details = Value::Object(self.context.origin());
         if let Some(duration) = duration_ms {
             details["durationMs"] = json!(duration);
         }
