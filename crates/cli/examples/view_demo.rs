@@ -1,4 +1,7 @@
-//! Plays a scripted turn in the terminal: `cargo run -p bindery-cli --example view_demo [ask]`.
+//! Plays a scripted turn in the terminal.
+//!
+//! `cargo run -p bindery-cli --example view_demo [command|words|cancelled]`; with a word it also
+//! asks a question, the last of which is taken back after a while.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +10,7 @@ use bindery_cli::terminal::Style;
 use bindery_cli::view::View;
 use bindery_core::interrupt::{Ask, Interrupt};
 use bindery_core::part::Part;
+use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
@@ -16,7 +20,7 @@ async fn main() -> anyhow::Result<()> {
     let mut view = View::new(style, "/home/dev/almanac");
     view.header(&["codex 0.166.0", "gpt-5.4", "workspace-write", "~/almanac (main, 2 changed)"])
         .print()?;
-    let asked = std::env::args().nth(1).is_some_and(|word| word == "ask");
+    let word = std::env::args().nth(1);
     for line in include_str!("../tests/it/turn.jsonl").lines() {
         let part: Part = serde_json::from_str(line)?;
         let pause = match &part {
@@ -24,9 +28,12 @@ async fn main() -> anyhow::Result<()> {
             Part::ToolCall(_) => 600,
             _ => 40,
         };
-        if asked && matches!(&part, Part::TextStart(run) if run.id.as_str() == "t3") {
+        let last = matches!(&part, Part::TextStart(run) if run.id.as_str() == "t3");
+        if let Some(word) = word.as_deref().filter(|_| last) {
             view.pause().print()?;
-            let outcome = approval::ask(&question(), &style, std::future::pending()).await?;
+            let patience = if word == "cancelled" { 3 } else { 3600 };
+            let cancelled = tokio::time::sleep(Duration::from_secs(patience));
+            let outcome = approval::ask(&question(word), &style, cancelled).await?;
             view.remark(&format!("answered: {outcome:?}")).print()?;
         }
         view.push(&part).print()?;
@@ -39,20 +46,22 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn question() -> Interrupt {
-    Interrupt {
-        id: "q1".into(),
-        thread_id: "01a1e0cd".into(),
-        turn_id: "01a1e0ce".into(),
-        call_id: "c9".into(),
-        ask: Ask::Command {
-            command: "/bin/bash -lc 'git push origin weeks'".to_owned(),
-            cwd: "/home/dev/almanac".to_owned(),
-            reason: Some("publish the branch".to_owned()),
-            into_running: false,
-            rule: Some(["git", "push", "origin"].map(str::to_owned).to_vec()),
-            network: None,
-            network_rules: Vec::new(),
-        },
-    }
+fn question(word: &str) -> Interrupt {
+    let command = Ask::Command {
+        command: "/bin/bash -lc 'git push origin weeks'".to_owned(),
+        cwd: "/home/dev/almanac".to_owned(),
+        reason: Some("publish the branch".to_owned()),
+        into_running: false,
+        rule: Some(["git", "push", "origin"].map(str::to_owned).to_vec()),
+        network: None,
+        network_rules: Vec::new(),
+    };
+    let questions = vec![
+        json!({"id": "colour", "header": "Colour", "question": "Which colour?", "isOther": true,
+            "options": [{"label": "Red", "description": "warm"}, {"label": "Blue"}]}),
+        json!({"id": "key", "header": "Key", "question": "The key?", "isSecret": true}),
+    ];
+    let ask = if word == "words" { Ask::UserInput { questions } } else { command };
+    let (id, call_id) = ("q1".into(), "c9".into());
+    Interrupt { id, thread_id: "01a1e0cd".into(), turn_id: "01a1e0ce".into(), call_id, ask }
 }
