@@ -88,18 +88,20 @@ fn unicode(set: &impl Fn(&str) -> Option<String>) -> bool {
 mod tests {
     use super::*;
 
-    fn detect(env: &[(&str, &str)], terminals: (bool, bool)) -> Style {
+    fn detect(env: Env<'_>, terminals: (bool, bool)) -> Style {
         let env = |name: &str| {
             env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         Style::detect(env, terminals, Some(100))
     }
 
+    type Env<'a> = &'a [(&'a str, &'a str)];
+
     #[test]
     fn colour_and_movement_follow_the_environment() {
         let xterm = ("TERM", "xterm");
         #[rustfmt::skip]
-        let table: &[(&[(&str, &str)], bool, bool, bool)] = &[
+        let table: &[(Env<'_>, bool, bool, bool)] = &[
             // environment                               terminal  colour  moving
             (&[xterm],                                      true,  true,  true),
             (&[xterm],                                      false, false, false),

@@ -47,6 +47,7 @@ use thought::Thought;
 use tool::Calls;
 
 pub(crate) use tool::{diff, summary};
+pub(crate) use wrap::wrap_text;
 
 /// A turn as it is shown.
 #[derive(Debug)]
@@ -99,8 +100,9 @@ impl View {
 
     /// The first line: agent, model, sandbox, folder.
     pub fn header<S: AsRef<str>>(&mut self, facts: &[S]) -> Output {
-        let row = Row::of(Paint::DIM, &self.theme.facts(facts));
-        self.page.print(Kind::Header, &[self.theme.fit(row)]);
+        let (text, none) = (self.theme.facts(facts), Row::new());
+        let rows = wrap_text(&text, Paint::DIM, &none, &none, self.theme.cols);
+        self.page.print(Kind::Header, &rows);
         self.shown()
     }
 

@@ -143,21 +143,24 @@ impl Prompt {
         questions: &[Question],
     ) -> io::Result<Option<Outcome>> {
         let mut given = Map::new();
-        for question in questions {
+        for (index, question) in questions.iter().enumerate() {
+            self.write(if index > 0 { "\n" } else { "" })?;
             self.write(&question_text(question, &self.style))?;
             match self.line(question)? {
                 Some(Ok(value)) => given.extend(value.map(|value| (question.id.clone(), value))),
                 Some(Err(Stop)) => return self.stopped(interrupt),
                 None => return Ok(None),
             }
-            self.write("\n")?;
         }
         match &interrupt.ask {
             Ask::UserInput { .. } => {
                 Ok(Some(Outcome { answer: Answer::UserInput { answers: given }, stop: false }))
             }
             // A form may be all optional, and Enter alone must not send it.
-            _ => self.key(interrupt, &elicitation("send", Some(Value::Object(given)))),
+            _ => {
+                self.write("\n")?;
+                self.key(interrupt, &elicitation("send", Some(Value::Object(given))))
+            }
         }
     }
 

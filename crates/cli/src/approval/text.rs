@@ -10,14 +10,20 @@ use crate::view::row::{Paint, Row};
 use crate::view::shell::unwrapped;
 use crate::view::theme::Theme;
 use crate::view::wording::{one_line, text_at};
-use crate::view::{diff, summary};
+use crate::view::{diff, summary, wrap_text};
 
 use super::keys::{Choice, choices};
-use super::questions::Question;
+use super::questions::{Question, questions};
 
 /// The question, the keys and the place to type; ends without a line end.
 pub fn ask_text(interrupt: &Interrupt, style: &Style) -> String {
-    what_text(interrupt, style) + &keys_text(&choices(interrupt), style)
+    let questions = questions(&interrupt.ask);
+    if questions.is_empty() {
+        return what_text(interrupt, style) + &keys_text(&choices(interrupt), style);
+    }
+    let paper = Paper { theme: Theme::of(style) };
+    let rows: Vec<Row> = questions.iter().flat_map(|question| paper.question(question)).collect();
+    what_text(interrupt, style) + &drawn(&rows, style) + &cursor(style)
 }
 
 /// What is asked, without the keys.
@@ -46,25 +52,7 @@ pub fn more_text(interrupt: &Interrupt, style: &Style) -> String {
 /// One of the questions that are answered in words.
 pub(crate) fn question_text(question: &Question, style: &Style) -> String {
     let paper = Paper { theme: Theme::of(style) };
-    let mut rows = Vec::new();
-    let header = match question.text.is_empty() {
-        true => question.header.clone(),
-        false => format!("{}: {}", question.header, question.text),
-    };
-    rows.extend(paper.whole(&header, Paint::BOLD, "  "));
-    for (index, (_, label, about)) in question.options.iter().enumerate() {
-        let about = if about.is_empty() { String::new() } else { format!(" - {about}") };
-        rows.extend(paper.whole(&format!("{}. {label}{about}", index + 1), Paint::PLAIN, "    "));
-    }
-    let way = match (question.options.is_empty(), question.free, question.optional) {
-        (false, true, _) => "a number, or your own words",
-        (false, false, _) => "a number",
-        (true, _, true) => "your answer; empty to leave it out",
-        (true, _, false) => "your answer",
-    };
-    let way = format!("{way}, then enter; ctrl-c: no, stop");
-    rows.extend(paper.whole(&way, Paint::DIM, "  "));
-    drawn(&rows, style) + &cursor(style)
+    drawn(&paper.question(question), style) + &cursor(style)
 }
 
 /// Where an answer is typed.
@@ -118,8 +106,7 @@ impl Paper {
         match ask {
             Ask::Command { command, cwd, reason, network, .. } => {
                 let mut rows = self.command(&unwrapped(command));
-                let network =
-                    network.as_ref().map(|network| format!("network: {}", one_line(network)));
+                let network = network.as_ref().map(reached);
                 rows.extend(self.circumstances(Some(cwd), reason.as_deref(), network.as_deref()));
                 rows
             }
@@ -145,6 +132,32 @@ impl Paper {
             }
             Ask::ToolCall { arguments, .. } => self.json(arguments),
         }
+    }
+
+    fn question(&self, question: &Question) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let header = match question.text.is_empty() {
+            true => question.header.clone(),
+            false => format!("{}: {}", question.header, question.text),
+        };
+        rows.extend(self.whole(&header, Paint::BOLD, "  "));
+        for (index, (_, label, about)) in question.options.iter().enumerate() {
+            let about = if about.is_empty() { String::new() } else { format!(" - {about}") };
+            rows.extend(self.whole(
+                &format!("{}. {label}{about}", index + 1),
+                Paint::PLAIN,
+                "    ",
+            ));
+        }
+        let way = match (question.options.is_empty(), question.free, question.optional) {
+            (false, true, _) => "a number, or your own words",
+            (false, false, _) => "a number",
+            (true, _, true) => "your answer; empty to leave it out",
+            (true, _, false) => "your answer",
+        };
+        let way = format!("{way}, then enter; ctrl-c: no, stop");
+        rows.extend(self.whole(&way, Paint::DIM, "  "));
+        rows
     }
 
     /// `$ ` before the first line; the lines of a script stand below each other.
@@ -196,7 +209,10 @@ impl Paper {
         let facts: Vec<String> = facts.into_iter().flatten().collect();
         match facts.is_empty() {
             true => Vec::new(),
-            false => self.whole(&self.theme.facts(&facts), Paint::DIM, INDENT),
+            false => {
+                let (text, lead) = (self.theme.facts(&facts), Row::of(Paint::DIM, INDENT));
+                wrap_text(&revealed(&text), Paint::DIM, &lead, &lead, self.theme.cols)
+            }
         }
     }
 
@@ -239,6 +255,14 @@ impl Paper {
             }
         }
         rows
+    }
+}
+
+/// `network: https example.org`; a shape that is not known is shown as it is.
+fn reached(network: &Value) -> String {
+    match (text_at(network, &["protocol"]), text_at(network, &["host"])) {
+        (Some(protocol), Some(host)) => format!("network: {protocol} {host}"),
+        _ => format!("network: {}", one_line(network)),
     }
 }
 

@@ -117,8 +117,11 @@ impl Answer {
             None => {}
         }
         match fate {
-            Fate::Withdrawn if !run.text.is_empty() => page.print(Kind::Activity, &[withdrawn()]),
-            Fate::CutOff => page.print(Kind::Activity, &[cut_off()]),
+            Fate::Withdrawn if !run.text.is_empty() => {
+                let what = if self.drawn.is_some() { "the text above" } else { "a text" };
+                note(page, &format!("({what} was withdrawn: the answer begins again)"));
+            }
+            Fate::CutOff => note(page, "(the answer was cut off here)"),
             _ => {}
         }
         // Two messages are two paragraphs, also when nothing came between them.
@@ -129,10 +132,6 @@ impl Answer {
     }
 }
 
-fn withdrawn() -> Row {
-    Row::of(Paint::DIM, "(the text above was withdrawn: the answer begins again)")
-}
-
-fn cut_off() -> Row {
-    Row::of(Paint::DIM, "(the text above is not complete)")
+fn note(page: &mut Page, text: &str) {
+    page.print(Kind::Activity, &[Row::of(Paint::DIM, text)]);
 }

@@ -6,6 +6,7 @@ use bindery::core::usage::{FinishReason, Unified, Usage};
 use super::row::{Paint, Row};
 use super::theme::Theme;
 use super::wording::{count, duration};
+use super::wrap::wrap_text;
 
 /// What is known of a turn's end beside its own words.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +34,10 @@ pub(crate) fn rows(theme: Theme, end: End<'_>) -> Vec<Row> {
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     let thread = codex_of(end.metadata).and_then(|codex| codex.get("threadId")?.as_str());
     let resume = thread.map(|thread| resume(theme, thread));
-    [Some(theme.fit(Row::of(paint, &theme.facts(&facts)))), resume].into_iter().flatten().collect()
+    let none = Row::new();
+    let mut rows = wrap_text(&theme.facts(&facts), paint, &none, &none, theme.cols);
+    rows.extend(resume);
+    rows
 }
 
 /// The whole id: threads begun within a minute share their first letters. It is never cut either,

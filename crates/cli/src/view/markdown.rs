@@ -175,8 +175,7 @@ impl Markdown {
             }
             Line::Fence { mark, length, indent, info } => {
                 self.open();
-                // One word names a language, which is seen; more may be a file's name.
-                if info.contains(' ') {
+                if !info.is_empty() {
                     self.emit(
                         Row::of(Paint::DIM, &" ".repeat(indent + CODE_INDENT))
                             .text(Paint::DIM, info),

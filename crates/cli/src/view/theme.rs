@@ -137,7 +137,7 @@ impl Theme {
         let room = self.cols.saturating_sub(right.chars().count() + 2);
         let left = left.cut(room, self.glyphs.more);
         let gap = " ".repeat(room + 2 - left.width().min(room));
-        left.text(Paint::PLAIN, &gap).text(Paint::DIM, &right)
+        left.text(Paint::PLAIN, &gap).text(Paint::DIM, right.trim_end())
     }
 
     /// `… 15 lines …`

@@ -11,12 +11,13 @@ use super::wrap::wrap_text;
 pub(crate) struct Thought {
     id: Option<PartId>,
     text: String,
-    /// Bytes beyond what is kept.
-    beyond: usize,
 }
 
 /// Bytes of a thought that are kept.
 const TEXT: usize = 64 * 1024;
+
+/// Bytes of it that are enough for the rows that are drawn while it grows.
+const LIVE: usize = 1024;
 
 /// Rows of a thought that stay.
 const ROWS: usize = 8;
@@ -28,15 +29,13 @@ impl Thought {
         self.id = Some(id.clone());
         if self.text.len() < TEXT {
             self.text.push_str(delta);
-        } else {
-            self.beyond += delta.len();
         }
         done
     }
 
     /// The rows of the thought that is over.
     pub(crate) fn end(&mut self, theme: Theme) -> Vec<Row> {
-        let mut rows = self.rows(theme);
+        let mut rows = rows(theme, &self.text);
         *self = Self::default();
         if rows.len() > ROWS + 1 {
             let hidden = theme.left_out(rows.len() - ROWS);
@@ -48,17 +47,18 @@ impl Thought {
 
     /// The last rows of the thought so far.
     pub(crate) fn live(&self, theme: Theme, count: usize) -> Vec<Row> {
-        let rows = self.rows(theme);
+        let from = self.text.len().saturating_sub(LIVE);
+        let rows = rows(theme, &self.text[self.text.ceil_char_boundary(from)..]);
         let from = rows.len().saturating_sub(count);
         rows.into_iter().skip(from).collect()
     }
+}
 
-    /// A thought's heading is bold in Markdown; here everything is as light as the rest.
-    fn rows(&self, theme: Theme) -> Vec<Row> {
-        let lines = self.text.lines().map(|line| line.replace("**", ""));
-        let lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
-        let lead = Row::of(Paint::DIM, theme.glyphs.thought).text(Paint::DIM, " ");
-        let hang = Row::of(Paint::DIM, "  ");
-        wrap_text(&lines.join("\n"), Paint::DIM, &lead, &hang, theme.cols)
-    }
+/// A thought's heading is bold in Markdown; here everything is as light as the rest.
+fn rows(theme: Theme, text: &str) -> Vec<Row> {
+    let lines = text.lines().map(|line| line.replace("**", ""));
+    let lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+    let lead = Row::of(Paint::DIM, theme.glyphs.thought).text(Paint::DIM, " ");
+    let hang = Row::of(Paint::DIM, "  ");
+    wrap_text(&lines.join("\n"), Paint::DIM, &lead, &hang, theme.cols)
 }

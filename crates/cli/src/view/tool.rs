@@ -172,6 +172,8 @@ impl Call {
     fn title(&self, whole: bool) -> String {
         let dollar = if whole { "$ " } else { "" };
         match self.name.as_str() {
+            COMMAND if self.input.is_null() => "a command".to_owned(),
+            CHANGE if self.input.is_null() => "edit files".to_owned(),
             COMMAND => {
                 let typed = command::typed(&self.input);
                 format!("{dollar}{}", typed.lines().next().unwrap_or_default())

@@ -21,12 +21,18 @@ pub(crate) fn rows(theme: Theme, input: &Value, result: &Value) -> Vec<Row> {
         lines.push(String::new());
     }
     let title = Row::of(end.paint(), end.glyph(theme)).text(Paint::DIM, " $ ");
-    let took = result.get("durationMs").and_then(Value::as_u64).map_or_else(String::new, duration);
+    let took = took(result, &end);
     let mut rows =
         vec![theme.headline(title.text(Paint::PLAIN, &lines[0]), &end.note(result), &took)];
     rows.extend(folded(theme, &lines[1..], (3, 1), "    "));
     rows.extend(printed(theme, result, &end));
     rows
+}
+
+/// How long a call took, if it was made at all.
+pub(crate) fn took(result: &Value, end: &End) -> String {
+    let took = result.get("durationMs").and_then(Value::as_u64);
+    took.filter(|_| *end != End::Declined).map_or_else(String::new, duration)
 }
 
 /// The last lines of what a running command printed.

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::view::row::{Paint, Row};
 use crate::view::theme::Theme;
-use crate::view::wording::{duration, one_line, text_at};
+use crate::view::wording::{one_line, text_at};
 
-use super::command::{End, body};
+use super::command::{End, body, took};
 
 /// A finished call of any tool.
 pub(crate) fn rows(theme: Theme, name: &str, input: &Value, result: &Value, bad: bool) -> Vec<Row> {
@@ -16,7 +16,7 @@ pub(crate) fn rows(theme: Theme, name: &str, input: &Value, result: &Value, bad:
     };
     let label = label(name, input, result);
     let left = Row::of(end.paint(), end.glyph(theme)).text(Paint::PLAIN, &format!(" {label}"));
-    let took = result.get("durationMs").and_then(Value::as_u64).map_or_else(String::new, duration);
+    let took = took(result, &end);
     let mut rows = vec![theme.headline(left, &end.note(result), &took)];
     let ends = if end == End::Ok { (1, 1) } else { (2, 6) };
     rows.extend(body(theme, &said(name, result), ends));
