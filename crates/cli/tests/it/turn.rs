@@ -3,7 +3,7 @@
 use bindery_cli::terminal::{Sink, Style};
 use bindery_cli::view::View;
 use bindery_cli::view::output::Stream;
-use bindery_core::part::Part;
+use bindery::core::part::Part;
 use serde_json::Value;
 
 /// The parts of the turn.

@@ -99,6 +99,8 @@ pub struct TurnMapper {
     strange: Vec<(ItemId, Part)>,
     last_diff: Option<String>,
     plans: u32,
+    /// The turn's first user message has come; any other steers it.
+    asked: bool,
     failed: bool,
     started: bool,
     finished: bool,
@@ -117,6 +119,7 @@ impl TurnMapper {
             strange: Vec::new(),
             last_diff: None,
             plans: 0,
+            asked: false,
             failed: false,
             started: false,
             finished: false,
