@@ -1,9 +1,9 @@
 //! Questions as they are shown, and what the keys say.
 
-use bindery_cli::approval::{KeyAction, ask_text, choices, key, more_text};
 use bindery::core::interrupt::{Answer, Ask, Decision, Interrupt};
 use bindery::core::item::{ChangeKind, FileChange};
 use bindery::core::map::answer_to_reply::reply;
+use bindery_cli::approval::{KeyAction, ask_text, choices, key, more_text};
 use serde_json::{Value, json};
 
 use crate::screen::seen;

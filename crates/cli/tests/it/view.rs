@@ -1,8 +1,8 @@
 //! Whole turns, on screens and in pipes.
 
+use bindery::core::part::Part;
 use bindery_cli::terminal::{Sink, Style};
 use bindery_cli::view::View;
-use bindery::core::part::Part;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::json;

@@ -177,8 +177,10 @@ fn line(part: &Part) -> String {
             format!("tool-approval-request {approval_id}{kind}")
         }
         Part::Custom { kind, provider_metadata } => {
-            let keys =
-                ["topic", "text", "message", "kind", "phase", "review", "activity", "steering", "content"];
+            let keys = [
+                "topic", "text", "message", "kind", "phase", "review", "activity", "steering",
+                "content",
+            ];
             let mut line = format!("custom {kind}{}", details(provider_metadata.as_ref(), &keys));
             let nested = codex_of(provider_metadata.as_ref()).and_then(|d| d.get("part"));
             if let Some(part) = nested.and_then(|p| serde_json::from_value(p.clone()).ok()) {
