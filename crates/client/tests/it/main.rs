@@ -16,3 +16,9 @@ mod turn;
 mod approval;
 
 mod failure;
+
+mod fault;
+
+mod specimen;
+
+mod schema;

@@ -16,6 +16,8 @@ const TAIL_LIMIT: usize = 4 * 1024;
 pub(super) struct Tools {
     declared: BTreeSet<String>,
     open: Vec<Call>,
+    /// Answered calls: a repeated item must not call, or answer, a second time.
+    done: BTreeSet<CallId>,
 }
 
 /// A call that has begun.
@@ -34,16 +36,16 @@ struct Call {
 impl Tools {
     /// No calls yet; the caller runs the `declared` tools itself.
     pub(super) fn new(declared: BTreeSet<String>) -> Self {
-        Self { declared, open: Vec::new() }
+        Self { declared, open: Vec::new(), done: BTreeSet::new() }
     }
 
     /// A call begins, its input not yet known.
     pub(super) fn announce(&mut self, item: &ItemId, name: &str, parts: &mut Vec<Part>) {
-        if self.find(item).is_some() {
+        let id = CallId::new(item.as_str());
+        if self.find(item).is_some() || self.done.contains(&id) {
             return;
         }
         let ours = !self.declared.contains(name);
-        let id = CallId::new(item.as_str());
         parts.push(Part::ToolInputStart(ToolInputStart {
             id: id.clone(),
             tool_name: name.to_owned(),
@@ -92,6 +94,7 @@ impl Tools {
             return;
         };
         let call = self.open.remove(index);
+        self.done.insert(call.id.clone());
         if !self.declared.contains(&call.name) {
             parts.push(call.result(result, is_error, false));
         }
