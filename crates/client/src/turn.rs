@@ -151,7 +151,7 @@ impl Turn {
             request.deadlines,
             request.answerer,
         );
-        control.server.track(async move { seat.give_back(drive.run().await) });
+        control.server.track(drive.run(seat));
         Ok(Self { parts, control })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::{Answer, Interrupt};
 use bindery_core::map::answer_to_reply;
-use bindery_core::map::app_server_to_part::{Cut, Ledger, TurnMapper};
+use bindery_core::map::app_server_to_part::{Cut, TurnMapper};
 use bindery_core::part::Part;
 use bindery_core::wire::app_server::notification::{Body, Notification};
 use bindery_core::wire::app_server::request::ServerRequest;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Deadlines, TurnControl};
+use super::{Deadlines, Seat, TurnControl};
 use crate::answerer::Answerer;
 use crate::switchboard::Event;
 use crate::transport::End;
@@ -34,6 +34,8 @@ pub(super) struct Drive {
     /// Requests of ours that nobody waits for, such as the interrupt.
     errands: JoinSet<()>,
     clock: Clock,
+    /// `finish`, held back until it may be told.
+    last: Option<Part>,
 }
 
 struct Question {
@@ -80,11 +82,13 @@ impl Drive {
             questions: HashMap::new(),
             errands: JoinSet::new(),
             clock: Clock { started: now, last: now, stopping: None },
+            last: None,
         }
     }
 
-    /// Runs until `finish` is given; gives the thread's totals for its next turn.
-    pub(super) async fn run(mut self) -> Ledger {
+    /// Runs until `finish` is given and gives the seat back.
+    pub(super) async fn run(mut self, seat: Seat) {
+        let mut ours = false;
         let first = self.mapper.begin();
         self.give(first).await;
         while !self.mapper.is_finished() {
@@ -93,12 +97,49 @@ impl Drive {
                 Wake::Event(None) => self.closed(&End::closed()).await,
                 Wake::Answered(task, answer) => self.answered(task, answer).await,
                 Wake::Stop => self.stop(),
-                Wake::Late(what) => self.late(what).await,
+                Wake::Late(what) => {
+                    ours = true;
+                    self.late(what).await;
+                }
             }
         }
-        // The interrupt's reply is not worth waiting for; its sending is.
-        while self.errands.join_next().await.is_some() {}
-        self.mapper.ledger().for_next_turn()
+        self.leave(seat, ours).await;
+    }
+
+    /// `ours` tells that we ended the turn and not Codex.
+    async fn leave(mut self, seat: Seat, ours: bool) {
+        self.hang_up().await;
+        let ledger = self.mapper.ledger().for_next_turn();
+        if ours {
+            // Codex still runs it, so the thread stays taken until the interrupt is through; the
+            // reader does not wait for that.
+            self.say_last().await;
+            while self.errands.join_next().await.is_some() {}
+            seat.give_back(ledger);
+        } else {
+            // Whoever hears the end may start the next turn at once.
+            seat.give_back(ledger);
+            self.say_last().await;
+            while self.errands.join_next().await.is_some() {}
+        }
+    }
+
+    /// Takes no more events. Codex waits forever for an answer, so what it still asks is refused.
+    async fn hang_up(&mut self) {
+        self.events.close();
+        while let Some(event) = self.events.recv().await {
+            if let Event::Request(id, _) = event {
+                self.refuse(id, "the turn is over");
+            }
+        }
+    }
+
+    async fn say_last(&mut self) {
+        if let Some(finish) = self.last.take() {
+            let _ = self.send(finish).await;
+        }
+        // A channel nobody sends to takes the place of the reader's, which thereby ends.
+        self.parts = mpsc::channel(1).0;
     }
 
     async fn wake(&mut self) -> Wake {
@@ -149,7 +190,7 @@ impl Drive {
             self.clock.last = Instant::now();
         }
         if let Body::RequestResolved(id) = &notification.body {
-            self.withdraw(id);
+            self.withdraw(id).await;
         }
         let parts = self.mapper.notify(notification);
         self.give(parts).await;
@@ -170,7 +211,7 @@ impl Drive {
         let (parts, interrupt) = self.mapper.ask(&name, request);
         self.give(parts).await;
         let Some(interrupt) = interrupt else {
-            return self.refuse(id, "this question is not understood");
+            return self.refuse(id, "nobody here can answer this question");
         };
         let task = self.answers.spawn(self.answerer.answer(interrupt.clone()));
         self.questions.insert(task.id(), Question { id, interrupt, task });
@@ -203,12 +244,17 @@ impl Drive {
         self.give(parts).await;
     }
 
-    /// Codex needs no answer any more: the turn was interrupted, or another client answered.
-    fn withdraw(&mut self, id: &serde_json::Value) {
-        for question in self.questions.values() {
-            if serde_json::to_value(&question.id).is_ok_and(|known| known == *id) {
-                question.task.abort();
-            }
+    /// Codex needs no answer any more: the turn was interrupted, or another client answered. It is
+    /// sent none, not even a no.
+    async fn withdraw(&mut self, id: &serde_json::Value) {
+        let asked = |question: &Question| {
+            serde_json::to_value(&question.id).is_ok_and(|known| known == *id)
+        };
+        let task = self.questions.iter().find(|(_, question)| asked(question)).map(|(id, _)| *id);
+        if let Some(question) = task.and_then(|task| self.questions.remove(&task)) {
+            question.task.abort();
+            let parts = self.mapper.withdrawn(&question.interrupt);
+            self.give(parts).await;
         }
     }
 
@@ -263,20 +309,28 @@ impl Drive {
 
     /// Waits for room: a slow reader slows the turn. A reader that left is noticed by `wake`.
     async fn give(&mut self, parts: Vec<Part>) {
+        let begin = Instant::now();
         for part in parts {
-            let stopped = self.control.stop.clone();
-            tokio::select! {
-                biased;
-                sent = self.parts.send(part.clone()) => if sent.is_err() { return },
-                // Somebody wants it stopped while nobody reads: ask Codex first, then go on waiting.
-                () = stopped.cancelled(), if self.clock.stopping.is_none() => {
-                    self.stop();
-                    if self.parts.send(part).await.is_err() {
-                        return;
-                    }
-                }
+            if matches!(part, Part::Finish { .. }) {
+                self.last = Some(part);
+            } else if self.send(part).await.is_err() {
+                break;
             }
         }
+        // The time our reader takes is no silence of Codex's.
+        self.clock.last += begin.elapsed();
+    }
+
+    async fn send(&mut self, part: Part) -> Result<(), mpsc::error::SendError<()>> {
+        let may_stop = self.clock.stopping.is_none() && !self.mapper.is_finished();
+        tokio::select! {
+            biased;
+            room = self.parts.reserve() => return room.map(|room| room.send(part)),
+            () = self.control.stop.cancelled(), if may_stop => {}
+        }
+        // Somebody wants it stopped while nobody reads: ask Codex first, then go on waiting.
+        self.stop();
+        self.parts.reserve().await.map(|room| room.send(part))
     }
 }
 

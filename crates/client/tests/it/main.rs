@@ -18,3 +18,9 @@ mod approval;
 mod failure;
 
 mod history;
+
+mod fault;
+
+mod specimen;
+
+mod schema;

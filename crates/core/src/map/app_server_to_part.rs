@@ -207,15 +207,23 @@ impl TurnMapper {
         parts
     }
 
+    /// Codex needs no answer any more; a question that stood for a call of its own is closed.
+    pub fn withdrawn(&mut self, interrupt: &Interrupt) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let item = ItemId::new(interrupt.call_id.as_str());
+        if question::stands_alone(&item) {
+            self.tools.result(&item, json!({ "status": "withdrawn" }), true, &mut parts);
+        }
+        parts
+    }
+
     /// Ends the turn for a reason that Codex did not give: death, silence, a deadline.
     pub fn cut(&mut self, cut: &Cut) -> Vec<Part> {
         if self.finished {
             return Vec::new();
         }
         let mut parts = self.begin();
-        parts.push(Part::Error { error: json!({ "message": cut.message, "kind": cut.kind }) });
-        self.close(&mut parts, "incomplete");
-        self.finish(&mut parts, FinishReason::new(Unified::Error, cut.kind.clone()), None);
+        self.end_by(cut, &mut parts);
         parts
     }
 
@@ -280,6 +288,9 @@ impl TurnMapper {
             Body::Notice { method, params } => parts.push(notice::notice(method, params)),
             Body::Unknown { method, why, params } => {
                 parts.push(notice::unknown(method, why, params));
+                if method == "turn/completed" {
+                    self.end_unread(why, parts);
+                }
             }
             Body::ThreadStarted(_)
             | Body::TurnStarted(_)
@@ -329,6 +340,18 @@ impl TurnMapper {
         let left = if reason.unified == Unified::Interrupted { "aborted" } else { "incomplete" };
         self.close(parts, left);
         self.finish(parts, reason, turn.duration_ms);
+    }
+
+    /// The turn is over, though we cannot read how: waiting on would be waiting for ever.
+    fn end_unread(&mut self, why: &str, parts: &mut Vec<Part>) {
+        let message = format!("the turn ended, but its end cannot be read: {why}");
+        self.end_by(&Cut { kind: "protocol".to_owned(), message }, parts);
+    }
+
+    fn end_by(&mut self, cut: &Cut, parts: &mut Vec<Part>) {
+        parts.push(Part::Error { error: json!({ "message": cut.message, "kind": cut.kind }) });
+        self.close(parts, "incomplete");
+        self.finish(parts, FinishReason::new(Unified::Error, cut.kind.clone()), None);
     }
 
     /// Ends whatever is open; Codex does not complete items of an interrupted or failed turn.
