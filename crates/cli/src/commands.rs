@@ -4,8 +4,6 @@ pub mod run;
 
 pub mod doctor;
 
-mod server;
-
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::server::WhichCodex;
+use crate::server::WhichCodex;
 use crate::terminal::Style;
 use crate::view::clean::visible;
 use crate::view::theme::Theme;

@@ -10,7 +10,7 @@ use bindery::core::wire::app_server::notification::Body;
 use serde_json::{Value, json};
 
 use super::{Finding, Status};
-use crate::commands::server::WhichCodex;
+use crate::server::WhichCodex;
 
 /// Runs every check that can be run.
 pub(super) async fn all(which: &WhichCodex) -> Vec<Finding> {
