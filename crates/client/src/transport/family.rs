@@ -2,7 +2,8 @@
 //!
 //! Codex 0.166 gives every command a session of its own, so a signal to Codex's group does not
 //! reach it; and when Codex goes, only the command's own process goes with it, not what that has
-//! started. So the family is looked up while its parents still live, and what is left is ended afterwards.
+//! started. So the family is looked up while its parents still live, and what is left is ended
+//! afterwards.
 
 /// One process, told apart from a later one with the same number by when it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
