@@ -9,6 +9,11 @@ use futures_util::future::BoxFuture;
 pub trait Answerer: Send + Sync + 'static {
     /// Answers one; none to refuse. Dropped when the question is withdrawn.
     fn answer(&self, interrupt: Interrupt) -> BoxFuture<'static, Option<Answer>>;
+
+    /// Whether the answer is left to whoever reads the turn, who gives it later by token.
+    fn leaves(&self, _: &Interrupt) -> bool {
+        false
+    }
 }
 
 impl<F, R> Answerer for F

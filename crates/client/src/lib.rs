@@ -3,7 +3,8 @@
 //! Read in this order: [`locate`] (which Codex), [`drift`] (whether it speaks as we do),
 //! [`transport`] (lines to and from it), [`peer`] (questions and answers over them),
 //! [`app_server`] (the requests we use), [`turn`] (one run of a thread), [`answerer`] (who answers
-//! its questions), [`model`] (a call of the AI SDK as a turn), [`error`] (what can go wrong).
+//! its questions), [`model`] (a call of the AI SDK as a turn), [`pool`] (many users on a few
+//! processes), [`error`] (what can go wrong).
 
 pub mod locate;
 
@@ -24,5 +25,7 @@ pub mod turn;
 pub mod answerer;
 
 pub mod model;
+
+pub mod pool;
 
 pub mod error;

@@ -105,6 +105,16 @@ impl LanguageModel {
         Self { server, settings, open: Arc::default() }
     }
 
+    /// The same server and open threads with other settings.
+    pub(crate) fn with(&self, settings: ModelSettings) -> Self {
+        Self { server: self.server.clone(), settings, open: self.open.clone() }
+    }
+
+    /// Takes a thread for closed: its next turn resumes it.
+    pub(crate) fn forget(&self, thread: &ThreadId) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(thread);
+    }
+
     /// Runs a call and gives its parts as they come.
     pub async fn stream(&self, options: &CallOptions) -> Result<Call, Error> {
         let mut context = self.settings.plan.clone();
