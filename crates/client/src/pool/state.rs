@@ -137,7 +137,11 @@ impl State {
     /// Does what is due, and says when to come again.
     pub(super) fn sweep(&mut self) -> Instant {
         let now = Instant::now();
-        if self.closing || now < self.sweep_at {
+        // A pool that closes lets everything go at once, soon.
+        if self.closing {
+            return far();
+        }
+        if now < self.sweep_at {
             return self.sweep_at;
         }
         self.sweep_at = far();
