@@ -21,7 +21,11 @@ pub mod app_server;
 
 pub mod turn;
 
+pub mod interrupts;
+
 pub mod answerer;
+
+pub mod tools;
 
 pub mod model;
 
