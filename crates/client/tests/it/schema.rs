@@ -133,7 +133,9 @@ async fn every_request_decodes_to_what_the_list_says() {
             for params in specimens {
                 let request = ServerRequest::decode(&method, &to_raw_value(&params).unwrap());
                 let right = match fate {
-                    Fate::Mapped => !matches!(request.body, Ask::Unknown { .. } | Ask::NotServed(_)),
+                    Fate::Mapped => {
+                        !matches!(request.body, Ask::Unknown { .. } | Ask::NotServed(_))
+                    }
                     _ => matches!(request.body, Ask::NotServed(_)),
                 };
                 assert!(right, "{method} ({fate:?}) is {:?}: {params}", request.body);

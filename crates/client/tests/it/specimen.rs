@@ -64,9 +64,9 @@ impl Maker<'_> {
             }
             Some("array") => json!([]),
             Some("string") => json!("x"),
-            Some("integer") => schema.get("minimum").map_or(json!(1), |least| {
-                json!(least.as_f64().map_or(1, |least| least as i64))
-            }),
+            Some("integer") => schema
+                .get("minimum")
+                .map_or(json!(1), |least| json!(least.as_f64().map_or(1, |least| least as i64))),
             Some("number") => json!(0.5),
             Some("boolean") => json!(true),
             _ => Value::Null,
