@@ -108,29 +108,42 @@ impl Drive {
 
     /// `ours` tells that we ended the turn and not Codex.
     async fn leave(mut self, seat: Seat, ours: bool) {
-        self.hang_up().await;
-        let ledger = self.mapper.ledger().for_next_turn();
         if ours {
             // Codex still runs it, so the thread stays taken until the interrupt is through; the
             // reader does not wait for that.
             self.say_last().await;
-            while self.errands.join_next().await.is_some() {}
-            seat.give_back(ledger);
-        } else {
-            // Whoever hears the end may start the next turn at once.
-            seat.give_back(ledger);
-            self.say_last().await;
-            while self.errands.join_next().await.is_some() {}
+            self.wind_down().await;
+        }
+        self.hang_up().await;
+        // Whoever hears the end may start the next turn at once.
+        seat.give_back(self.mapper.ledger().for_next_turn());
+        self.say_last().await;
+        while self.errands.join_next().await.is_some() {}
+    }
+
+    /// Waits for our errands. What Codex says meanwhile must be taken, or their replies would wait
+    /// behind it.
+    async fn wind_down(&mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                done = self.errands.join_next() => if done.is_none() { return },
+                Some(event) = self.events.recv() => self.turn_away(event),
+            }
         }
     }
 
-    /// Takes no more events. Codex waits forever for an answer, so what it still asks is refused.
     async fn hang_up(&mut self) {
         self.events.close();
         while let Some(event) = self.events.recv().await {
-            if let Event::Request(id, _) = event {
-                self.refuse(id, "the turn is over");
-            }
+            self.turn_away(event);
+        }
+    }
+
+    /// Codex waits forever for an answer, so what it still asks is refused.
+    fn turn_away(&mut self, event: Event) {
+        if let Event::Request(id, _) = event {
+            self.refuse(id, "the turn is over");
         }
     }
 

@@ -176,6 +176,9 @@ impl TurnMapper {
         id: &ApprovalId,
         request: &ServerRequest,
     ) -> (Vec<Part>, Option<Interrupt>) {
+        if self.finished {
+            return (Vec::new(), None);
+        }
         let mut parts = self.begin();
         let interrupt = question::ask(self, id, request, &mut parts);
         (parts, interrupt)
