@@ -18,6 +18,7 @@ use futures_util::future::BoxFuture;
 use crate::answerer::{self, Answerer};
 use crate::app_server::AppServer;
 use crate::error::Error;
+use crate::interrupts::Interrupts;
 use crate::turn::{Deadlines, Turn, TurnRequest};
 
 /// Starts threads for new conversations; a pool hands out ones that it has kept warm.
@@ -56,6 +57,8 @@ pub struct ModelSettings {
     pub deadlines: Deadlines,
     /// Who answers its questions.
     pub answerer: Arc<dyn Answerer>,
+    /// Where its questions are recorded, to be answered by token.
+    pub interrupts: Interrupts,
     /// Where threads for new conversations come from.
     pub threads: Arc<dyn Threads>,
 }
@@ -67,6 +70,7 @@ impl Default for ModelSettings {
             plan: PlanContext::default(),
             deadlines: Deadlines::default(),
             answerer: answerer::refuse(),
+            interrupts: Interrupts::default(),
             threads: Arc::new(OnDemand),
         }
     }
@@ -146,6 +150,7 @@ impl LanguageModel {
             marks: plan.marks,
             deadlines: self.settings.deadlines,
             answerer: self.settings.answerer.clone(),
+            interrupts: self.settings.interrupts.clone(),
         };
         Ok(Call { turn: self.server.start_turn(request).await?, opened })
     }

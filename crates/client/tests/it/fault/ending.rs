@@ -47,6 +47,8 @@ const DEADLINES: Deadlines = Deadlines {
     idle: Duration::from_secs(7),
     whole: None,
     interrupt: Duration::from_secs(3),
+    answer: Duration::from_secs(3600),
+    settle: None,
 };
 
 /// Lives through the session.

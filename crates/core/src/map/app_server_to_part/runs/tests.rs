@@ -37,7 +37,7 @@ fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
 /// Plays attempts; all but the last are cut off, and the last completes or `streams` only at its
 /// completion.
 fn play(attempts: &[Attempt], channel: Channel, announce: bool, streams: bool) -> Vec<Part> {
-    let (mut runs, mut parts) = (Runs::default(), Vec::new());
+    let (mut runs, mut parts) = (Runs::new(serde_json::Map::new()), Vec::new());
     let (last, cut) = attempts.split_last().unwrap();
     for (number, attempt) in cut.iter().enumerate() {
         let item = ItemId::new(format!("m{number}"));
@@ -139,7 +139,7 @@ proptest! {
 
 #[test]
 fn a_summary_taken_over_from_an_abandoned_attempt_is_given_once() {
-    let (mut runs, mut parts) = (Runs::default(), Vec::new());
+    let (mut runs, mut parts) = (Runs::new(serde_json::Map::new()), Vec::new());
     let (old, new) = (ItemId::new("r1"), ItemId::new("r2"));
     runs.delta(Some(&old), Channel::Summary(0), "Thin", &mut parts);
     runs.abandon();
@@ -155,7 +155,7 @@ fn a_summary_taken_over_from_an_abandoned_attempt_is_given_once() {
 
 #[test]
 fn an_item_that_completes_after_it_was_given_up_stands() {
-    let (mut runs, mut parts) = (Runs::default(), Vec::new());
+    let (mut runs, mut parts) = (Runs::new(serde_json::Map::new()), Vec::new());
     let item = ItemId::new("m1");
     runs.delta(Some(&item), Channel::Message, "Hel", &mut parts);
     runs.abandon();
@@ -166,7 +166,7 @@ fn an_item_that_completes_after_it_was_given_up_stands() {
 
 #[test]
 fn what_was_steered_away_stays_away() {
-    let (mut runs, mut parts) = (Runs::default(), Vec::new());
+    let (mut runs, mut parts) = (Runs::new(serde_json::Map::new()), Vec::new());
     let item = ItemId::new("m1");
     runs.delta(Some(&item), Channel::Message, "to the left", &mut parts);
     runs.discard_open(&mut parts);
