@@ -71,6 +71,9 @@ pub enum Error {
     /// The prompt cannot be run.
     #[error(transparent)]
     Prompt(#[from] PlanError),
+    /// A call brought answers, and no turn waits for them.
+    #[error("the call only brings answers, and no turn waits for them")]
+    NothingWaits,
     /// The thread is in the middle of a turn; Codex would take a second one for a steer.
     #[error("thread `{thread}` is busy with another turn")]
     Busy {
@@ -115,6 +118,7 @@ impl Error {
             Self::Rpc { .. } => "rpc",
             Self::Overloaded { .. } => "overloaded",
             Self::Prompt(err) => err.code(),
+            Self::NothingWaits => "nothing_waits",
             Self::Busy { .. } => "thread_busy",
             Self::LineTooLong { .. } => "line_too_long",
             Self::Protocol { .. } => "protocol",
@@ -132,6 +136,9 @@ impl Error {
             Self::TooOld { .. } => "update it with `npm install -g @openai/codex@latest`",
             Self::Prompt(err) => return err.hint(),
             Self::Overloaded { .. } => "try again later",
+            Self::NothingWaits => {
+                "the turn may have ended or its process restarted; send a user message to go on"
+            }
             Self::Busy { .. } => "wait for it, steer it, or fork the thread",
             _ => return None,
         };

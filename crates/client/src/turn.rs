@@ -201,6 +201,16 @@ impl futures_util::Stream for Turn {
 }
 
 impl TurnControl {
+    /// The thread.
+    pub fn thread_id(&self) -> &ThreadId {
+        &self.thread_id
+    }
+
+    /// The turn.
+    pub fn turn_id(&self) -> &TurnId {
+        &self.turn_id
+    }
+
     /// Asks Codex to stop; the turn ends with `finish`, in time or after its deadline.
     ///
     /// Asking twice is asking once: Codex 0.166 never answers a second interrupt.

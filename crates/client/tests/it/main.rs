@@ -24,3 +24,5 @@ mod fault;
 mod specimen;
 
 mod schema;
+
+mod steps;

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use bindery::client::model::Step;
 use bindery::core::spec::Spec;
 use bindery::core::usage::Unified;
-use bindery::{Ask, Part, Turn, TurnControl};
+use bindery::{Ask, Part, TurnControl};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -53,7 +54,7 @@ impl Screen {
     /// Shows the turn to its end and gives the exit code.
     pub(super) async fn run(
         mut self,
-        mut turn: Turn,
+        mut turn: Step,
         header: &[String],
         mut questions: mpsc::Receiver<Question>,
     ) -> anyhow::Result<ExitCode> {
@@ -113,7 +114,7 @@ impl Screen {
     async fn question(
         &mut self,
         question: Question,
-        turn: &mut Turn,
+        turn: &mut Step,
         control: &TurnControl,
     ) -> anyhow::Result<()> {
         let Question { interrupt, mut reply } = question;
