@@ -77,7 +77,7 @@ fn every_recording_is_the_same_byte_by_byte() {
 
 /// Small recordings, and at every how many bytes they are cut: deltas, a retry, a question.
 const SMALL: [(&str, usize); 3] =
-    [("optout_notifications", 1), ("error_disconnect_once", 7), ("command_approval_decline", 7)];
+    [("optout_notifications", 1), ("error_disconnect_once", 17), ("command_approval_decline", 17)];
 
 #[test]
 fn a_small_recording_may_be_cut_anywhere() {

@@ -128,7 +128,7 @@ async fn silence_at_any_step_ends_at_our_deadlines() {
                 live(client).await
             };
             check(step, "timeout", timeout(HANG, lived).await.expect("it hangs"));
-            // The longest is the request's own; a turn's reader does not wait for the interrupt too.
+            // The longest is the request's own; no reader waits for the interrupt as well.
             assert!(begin.elapsed() <= super::SOON + Duration::from_secs(1), "step {step}");
         }
     }

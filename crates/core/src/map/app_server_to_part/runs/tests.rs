@@ -34,6 +34,11 @@ fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
     prop_oneof![free, same]
 }
 
+fn channel() -> impl Strategy<Value = Channel> {
+    let channels = [Channel::Message, Channel::Plan, Channel::Summary(0), Channel::Raw(0)];
+    prop::sample::select(channels.to_vec())
+}
+
 /// Plays attempts; all but the last are cut off, and the last completes or `streams` only at its
 /// completion.
 fn play(attempts: &[Attempt], channel: Channel, announce: bool, streams: bool) -> Vec<Part> {
@@ -117,9 +122,7 @@ proptest! {
         attempts in attempts(),
         announce in any::<bool>(),
         streams in any::<bool>(),
-        channel in prop_oneof![
-            Just(Channel::Message), Just(Channel::Plan), Just(Channel::Summary(0)), Just(Channel::Raw(0))
-        ],
+        channel in channel(),
     ) {
         let parts = play(&attempts, channel, announce, streams);
         let wanted = attempts.last().unwrap().concat();
