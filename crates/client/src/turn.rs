@@ -19,7 +19,7 @@ use bindery_core::part::{Part, Warning};
 use bindery_core::wire::app_server::input::UserInput;
 use bindery_core::wire::app_server::params::{TurnSettings, TurnStart};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::drive::Drive;
@@ -133,8 +133,20 @@ impl Turn {
     pub(crate) async fn start(
         server: &AppServer,
         request: TurnRequest,
-        method: &str,
+        method: &'static str,
     ) -> Result<Self, Error> {
+        let (sender, opened) = oneshot::channel();
+        let opener = server.clone();
+        // In a task of its own: if the caller leaves meanwhile, Codex starts the turn all the same,
+        // and what nobody takes is dropped here, which interrupts it.
+        server.track(async move { drop(sender.send(Self::open(&opener, request, method).await)) });
+        opened.await.unwrap_or_else(|_| {
+            let status = "the runtime has ended".to_owned();
+            Err(Error::Closed { status, stderr: String::new() })
+        })
+    }
+
+    async fn open(server: &AppServer, request: TurnRequest, method: &str) -> Result<Self, Error> {
         let thread_id = request.thread_id.clone();
         let Some(events) = server.switchboard().listen(&thread_id) else {
             return Err(Error::Busy { thread: thread_id.to_string() });

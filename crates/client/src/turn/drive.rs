@@ -30,6 +30,8 @@ pub(super) struct Drive {
     clock: Clock,
     /// `finish`, held back until it may be told.
     last: Option<Part>,
+    /// Codex has begun to run the turn.
+    begun: bool,
 }
 
 /// When patience ends.
@@ -86,6 +88,7 @@ impl Drive {
             errands: JoinSet::new(),
             clock: Clock { started: now, last: now, stopping: None, left: None },
             last: None,
+            begun: false,
         }
     }
 
@@ -205,6 +208,7 @@ impl Drive {
             self.clock.last = Instant::now();
         }
         match &notification.body {
+            Body::TurnStarted(_) | Body::ItemStarted(_) => self.begin(),
             Body::RequestResolved(id) => self.resolved(id).await,
             Body::ItemCompleted(note) => self.questions.item_ended(&note.id),
             _ => {}
@@ -295,11 +299,24 @@ impl Drive {
         self.errands.spawn(async move { drop(peer.respond_error(&id, &error).await) });
     }
 
-    /// Sent once: Codex never answers a second one.
     fn stop(&mut self) {
-        if self.clock.stopping.replace(Instant::now()).is_some() {
-            return;
+        if self.clock.stopping.is_none() {
+            self.clock.stopping = Some(Instant::now());
+            if self.begun {
+                self.interrupt();
+            }
         }
+    }
+
+    /// Codex has begun the turn. Before that it would refuse an interrupt and run on.
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.begun, true) && self.clock.stopping.is_some() {
+            self.interrupt();
+        }
+    }
+
+    /// Sent once: Codex never answers a second one.
+    fn interrupt(&mut self) {
         let (control, within) = (self.control.clone(), self.deadlines.interrupt);
         self.errands.spawn(async move {
             let asked = control.server.interrupt(&control.thread_id, &control.turn_id, within);
