@@ -101,7 +101,11 @@ impl View {
     /// The first line: agent, model, sandbox, folder.
     pub fn header<S: AsRef<str>>(&mut self, facts: &[S]) -> Output {
         let (text, none) = (self.theme.facts(facts), Row::new());
-        let rows = wrap_text(&text, Paint::DIM, &none, &none, self.theme.cols);
+        let rows = match self.page.is_read_on_screen() {
+            true => wrap_text(&text, Paint::DIM, &none, &none, self.theme.cols),
+            // A log has no edge; whoever looks for this line looks for one line.
+            false => vec![Row::of(Paint::DIM, &text)],
+        };
         self.page.print(Kind::Header, &rows);
         self.shown()
     }
@@ -122,6 +126,16 @@ impl View {
             self.moved_ms = now_ms;
         }
         self.now_ms = now_ms;
+        self.shown()
+    }
+
+    /// Lays out what comes from now on for a window of another width.
+    pub fn resize(&mut self, style: &Style) -> Output {
+        let theme = Theme::of(style);
+        if theme.cols != self.theme.cols {
+            self.theme = theme;
+            self.answer.resize(theme);
+        }
         self.shown()
     }
 

@@ -91,7 +91,7 @@ fn command(rule: Option<&[String]>, network_rules: &[Value]) -> Vec<Choice> {
 }
 
 /// Words with spaces or signs in them are quoted, so that their borders can be seen.
-fn shown_rule(rule: &[String]) -> String {
+pub(super) fn shown_rule(rule: &[String]) -> String {
     let plain = |ch: char| ch.is_alphanumeric() || "-_./:=@+,%".contains(ch);
     let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),

@@ -124,6 +124,11 @@ impl Page {
         last.is_some_and(|last| last != kind || (kind == Kind::Answer && self.broken))
     }
 
+    /// What the agent does is read on a screen, and not in a file.
+    pub(crate) fn is_read_on_screen(&self) -> bool {
+        self.style.err.terminal
+    }
+
     /// Rows can be drawn and taken away again.
     pub(crate) fn moving(&self) -> bool {
         self.style.out.moving || self.style.err.moving
