@@ -37,7 +37,9 @@ impl Style {
     /// The style of this process: its environment and its standard streams.
     pub fn here() -> Self {
         let terminals = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
-        Self::detect(|name| std::env::var(name).ok(), terminals, columns())
+        // Without a screen the window does not matter: a log is the same wherever it is written.
+        let width = (terminals.0 || terminals.1).then(columns).flatten();
+        Self::detect(|name| std::env::var(name).ok(), terminals, width)
     }
 
     /// The same after the window may have changed.

@@ -101,11 +101,7 @@ impl View {
     /// The first line: agent, model, sandbox, folder.
     pub fn header<S: AsRef<str>>(&mut self, facts: &[S]) -> Output {
         let (text, none) = (self.theme.facts(facts), Row::new());
-        let rows = match self.page.is_read_on_screen() {
-            true => wrap_text(&text, Paint::DIM, &none, &none, self.theme.cols),
-            // A log has no edge; whoever looks for this line looks for one line.
-            false => vec![Row::of(Paint::DIM, &text)],
-        };
+        let rows = wrap_text(&text, Paint::DIM, &none, &none, self.theme.prose);
         self.page.print(Kind::Header, &rows);
         self.shown()
     }
@@ -142,6 +138,7 @@ impl View {
     /// Takes away what moves, so that somebody can be asked; the next part brings it back.
     pub fn pause(&mut self) -> Output {
         self.settle();
+        self.page.space(Kind::Activity);
         self.state = State::Waiting;
         self.shown()
     }

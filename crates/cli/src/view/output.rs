@@ -101,6 +101,15 @@ impl Page {
         self.printed(kind);
     }
 
+    /// Begins rows of this kind that somebody else will write.
+    pub(crate) fn space(&mut self, kind: Kind) {
+        self.erase();
+        if self.apart(kind) {
+            self.output.add(stream_of(kind), "\n");
+        }
+        self.printed(kind);
+    }
+
     /// Passes a whole answer through as it is.
     pub(crate) fn pass(&mut self, text: &str) {
         if text.is_empty() {
@@ -122,11 +131,6 @@ impl Page {
     pub(crate) fn apart(&self, kind: Kind) -> bool {
         let last = self.last[self.screen(stream_of(kind))];
         last.is_some_and(|last| last != kind || (kind == Kind::Answer && self.broken))
-    }
-
-    /// What the agent does is read on a screen, and not in a file.
-    pub(crate) fn is_read_on_screen(&self) -> bool {
-        self.style.err.terminal
     }
 
     /// Rows can be drawn and taken away again.

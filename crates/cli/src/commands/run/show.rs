@@ -62,12 +62,12 @@ impl Screen {
     ) -> anyhow::Result<ExitCode> {
         // One listener for the whole turn: a signal that came between two would be lost.
         let mut presses = presses()?;
+        let moving = self.raw.is_none() && (self.style.err.moving || self.style.out.moving);
+        let _quiet = moving.then(Quiet::enter).flatten();
         if self.raw.is_none() {
             self.view.header(header).print()?;
         }
         let control = turn.control();
-        let moving = self.raw.is_none() && (self.style.err.moving || self.style.out.moving);
-        let _quiet = moving.then(Quiet::enter).flatten();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
