@@ -96,13 +96,14 @@ async fn a_configuration_with_a_value_that_does_not_fit() {
     let settings = "model_reasoning_effort = 7\n".to_owned();
     let ran = Stage::with(vec![], &Options { settings, ..Options::default() });
     insta::assert_snapshot!(settled(&ran.run(&["doctor"]).await.to_string()), @"
-    exit: 0
+    exit: 1
     stdout:
     ✓ codex     0.166.0   [codex] (native)
     ! login     not logged in
                 hint: run `codex login`, or set `OPENAI_API_KEY` and a provider in the config
-    ! config    Invalid configuration; using defaults.
+    ✗ config    Invalid configuration; using defaults.
                 [codex home]/config.toml:5:26: invalid type: integer `7`, expected a string
+                hint: correct the file: until then Codex runs no turn
     ✓ protocol  85 notifications, 11 questions, 19 items: all known
 
     stderr:
@@ -114,13 +115,14 @@ async fn a_configuration_that_is_not_toml() {
     let options = Options { settings: "broken = = 1\n".to_owned(), ..Options::default() };
     let stage = Stage::with(vec![], &options);
     insta::assert_snapshot!(settled(&stage.run(&["doctor"]).await.to_string()), @"
-    exit: 0
+    exit: 1
     stdout:
     ✓ codex     0.166.0   [codex] (native)
     ! login     not logged in
                 hint: run `codex login`, or set `OPENAI_API_KEY` and a provider in the config
-    ! config    Invalid configuration; using defaults.
+    ✗ config    Invalid configuration; using defaults.
                 [codex home]/config.toml:5:10: extra `=`, expected nothing
+                hint: correct the file: until then Codex runs no turn
     ✓ protocol  85 notifications, 11 questions, 19 items: all known
 
     stderr:

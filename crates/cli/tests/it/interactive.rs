@@ -44,7 +44,16 @@ async fn what_moves_is_drawn_and_leaves_no_trace() {
     let (rest, code) = pty.finish();
     assert_eq!((code, pty.echoes()), (Some(0), true));
     text += &rest;
-    insta::assert_snapshot!(screen(&stage, &text), @"");
+    insta::assert_snapshot!(screen(&stage, &text), @r#"
+    ▸ Looking
+    ✓ $ echo one  [time]
+      │ one
+
+    It is **done**, `really`.
+
+    done in [time] · 200 in (20 cached) · 40 out · 99 % context left
+    resume with: bindery run --resume [id] "…"
+    "#);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! What the command shows, as a person would see it.
+//! The command as a person sees it: what it shows, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 mod screen;
 

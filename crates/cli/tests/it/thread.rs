@@ -85,11 +85,12 @@ async fn a_thread_that_is_not_there_is_said_with_what_to_do() {
     ");
     let whole = "00000000-0000-7000-8000-000000000000";
     insta::assert_snapshot!(stage.run(&["run", "--resume", whole, "hi"]).await, @"
-    exit: 1
+    exit: 2
     stdout:
 
     stderr:
-    error: `thread/resume` failed: no rollout found for thread id [id] (-32600)
+    error: no thread `[id]`
+      hint: the closing line of a turn tells its thread; `--resume last` takes the newest
     ");
     insta::assert_snapshot!(stage.run(&["run", "--fork", "hi"]).await, @"
     exit: 2
