@@ -1,6 +1,7 @@
 //! `bindery run` on a terminal: what moves, what is asked, and what is left on the screen.
 
 use bindery_testkit::model::{Reply, Step};
+use serde_json::json;
 
 use crate::interrupt::{assert_gone, child_of};
 use crate::pty::Pty;
@@ -187,26 +188,25 @@ async fn ctrl_c_interrupts() {
 
 #[tokio::test]
 async fn a_narrower_window_is_followed() {
-    let stage = Stage::free(vec![Reply::new([
-        Step::gate("narrow"),
-        Step::text("Words that would have stood in one row, had the window not become narrower."),
-    ])]);
+    let wait = json!({ "cmd": "until [ -e go ]; do sleep 0.1; done", "yield_time_ms": 30000 });
+    let stage = Stage::free(vec![
+        Reply::new([Step::call("exec_command", wait, "c1")]),
+        Reply::text("Words that would have stood in one row, had the window not become narrower."),
+    ]);
     let mut pty = start(&stage, &["run", "go"]);
-    let mut text = pty.wait_for("ctrl-c to interrupt");
-    stage.reached("narrow").await;
-    text += &pty.soon();
+    let mut text = pty.wait_for("until [ -e go ]; do sleep 0.1; done · ");
     pty.resize(40);
-    // The window is looked at with every turn of the wheel.
-    text += &pty.wait_for("ctrl-c to interrupt");
-    text += &pty.wait_for("ctrl-c to interrupt");
-    stage.model.open("narrow");
+    text += &pty.wait_for("… · ");
+    stage.file("go", "");
     text += &pty.wait_for("resume with");
     text += &pty.finish().0;
     insta::assert_snapshot!(screen(&stage, &text), @r#"
+    ✓ $ until [ -e go ]; do sleep…  [time]
+
     Words that would have stood in one row,
     had the window not become narrower.
 
-    done in [time] · 100 in (10 cached) · 20
+    done in [time] · 200 in (20 cached) · 40
     out · 99 % context left
     resume with: bindery run --resume [id] "…"
     "#);
