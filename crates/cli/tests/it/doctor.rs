@@ -32,9 +32,9 @@ async fn as_json() {
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(report["ok"], json!(true));
     let checks = report["checks"].as_array().unwrap();
-    let told: Vec<String> =
-        checks.iter().map(|check| format!("{} {}", check["name"], check["status"])).collect();
-    insta::assert_debug_snapshot!(told.iter().filter(|it| !it.contains("sandbox")).collect::<Vec<_>>(), @r#"
+    let told = checks.iter().map(|check| format!("{} {}", check["name"], check["status"]));
+    let told: Vec<String> = told.filter(|told| !told.contains("sandbox")).collect();
+    insta::assert_debug_snapshot!(told, @r#"
     [
         "\"codex\" \"ok\"",
         "\"login\" \"ok\"",
@@ -82,13 +82,7 @@ async fn a_configuration_with_a_word_that_is_not_known() {
     let options = Options { settings: "no_such_word = 1\n".to_owned(), ..Options::default() };
     let ran = Stage::with(vec![], &options).run(&["doctor"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(settled(&ran.out), @"
-    ✓ codex     0.166.0   [codex] (native)
-    ✓ login     the configured provider needs none
-    ! config    Codex is ignoring 1 unrecognized configuration setting. Check for typos or deprecated settings.
-                  user ([codex home]/config.toml): `no_such_word` is ignored.
-    ✓ protocol  85 notifications, 11 questions, 19 items: all known
-    ");
+    insta::assert_snapshot!(settled(&ran.out));
 }
 
 #[tokio::test]
@@ -127,13 +121,7 @@ async fn a_configuration_that_is_not_toml() {
 
     stderr:
     ");
-    insta::assert_snapshot!(stage.run(&["run", "hi"]).await, @"
-    exit: 1
-    stdout:
-
-    stderr:
-    error: `thread/start` failed: failed to load configuration: [codex home]/config.toml:5:10: extra `=`, expected nothing (-32600)
-    ");
+    insta::assert_snapshot!(stage.run(&["run", "hi"]).await);
 }
 
 /// A program that speaks as an older Codex would.

@@ -28,13 +28,7 @@ async fn an_image_goes_as_an_image() {
     let dot = stage.codex.project().join("red dot.png");
     std::fs::write(&dot, PIXEL).unwrap();
     body(&stage, &["--image", "red dot.png"]).await;
-    insta::assert_debug_snapshot!(stage.heard(), @r#"
-    [
-        [
-            "user: go / <image name=[Image #1] path=\"[project]/red dot.png\"> / <image data:image/png;base64,> / </image>",
-        ],
-    ]
-    "#);
+    insta::assert_debug_snapshot!(stage.heard());
     let missing = stage.run(&["run", "--image", "blue.png", "look"]).await;
     insta::assert_snapshot!(missing, @"
     exit: 1
@@ -109,20 +103,7 @@ async fn write(how: &str) -> (String, bool) {
 #[tokio::test]
 async fn nobody_to_ask_is_a_no_that_names_the_flags() {
     let (told, made) = write("untrusted").await;
-    insta::assert_snapshot!(told, @r#"
-    exit: 0
-    stdout:
-    Well.
-
-    stderr:
-    codex 0.166.0 · gpt-5.5 · read-only · [project] (main)
-
-    · Codex wanted to run `echo x > made`; without a terminal the answer is no (see --approve and --sandbox)
-    ✗ $ echo x > made                                             declined
-
-    done in [time] · 200 in (20 cached) · 40 out · 99 % context left
-    resume with: bindery run --resume [id] "…"
-    "#);
+    insta::assert_snapshot!(told);
     assert!(!made);
 }
 
@@ -161,20 +142,7 @@ async fn a_patch_that_nobody_can_approve_is_not_made() {
     let script = vec![Reply::new([Step::patch(patch, "p1")]), Reply::text("Then not.")];
     let stage = Stage::careful(script);
     let ran = stage.run(&[&["run"], WARY, &["untrusted", "write"]].concat()).await;
-    insta::assert_snapshot!(ran, @r#"
-    exit: 0
-    stdout:
-    Then not.
-
-    stderr:
-    codex 0.166.0 · gpt-5.5 · read-only · [project] (main)
-
-    · Codex wanted to change `[project]/made`; without a terminal the answer is no (see --approve and --sandbox)
-    ✗ made  +1  new                                               declined
-
-    done in [time] · 200 in (20 cached) · 40 out · 99 % context left
-    resume with: bindery run --resume [id] "…"
-    "#);
+    insta::assert_snapshot!(ran);
     assert!(!stage.codex.project().join("made").exists());
 }
 

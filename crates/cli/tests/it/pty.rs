@@ -102,7 +102,7 @@ impl Pty {
     fn take(&mut self, patience: Duration) -> Taken {
         match self.chunks.recv_timeout(patience) {
             Ok(bytes) => {
-                // Bytes may be cut within a letter only where more than a buffer is written at once.
+                // A letter is cut only where more than a buffer is written at once.
                 self.text.push_str(&String::from_utf8_lossy(&bytes));
                 Taken::Text
             }
