@@ -177,7 +177,8 @@ impl Run {
             answerer: std::sync::Arc::new(desk),
             ..ModelSettings::default()
         };
-        let call = LanguageModel::new(server.clone(), settings).stream(&options).await?;
+        let call = LanguageModel::new(server.clone(), settings).stream(&options).await;
+        let call = call.map_err(|err| resume::explained(err, self.resume.as_deref()))?;
         let header = header::facts(&server, call.opened.as_ref(), &cwd).await;
         let parts = (self.format == Format::Parts).then_some(self.spec.into());
         let screen = Screen::new(style, &cwd, parts);
