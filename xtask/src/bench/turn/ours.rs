@@ -1,0 +1,104 @@
+//! Our client on a Codex of its own, on the runtime that `#[tokio::main]` gives.
+
+use std::time::Instant;
+
+use anyhow::Context;
+use bindery_client::app_server::{AppServer, ConnectOptions};
+use bindery_client::model::{LanguageModel, ModelSettings};
+use bindery_client::transport::stdio::Launch;
+use bindery_client::turn::{Turn, TurnRequest};
+use bindery_core::call::CallOptions;
+use bindery_core::ids::ThreadId;
+use bindery_core::part::Part;
+use bindery_core::prompt::Prompt;
+use bindery_core::wire::app_server::params::{ThreadSettings, ThreadStart};
+use bindery_testkit::codex::RealCodex;
+use tokio::runtime::Runtime;
+
+use super::{Marks, QUESTION};
+
+/// The client and what it runs on.
+pub(super) struct Ours {
+    server: AppServer,
+    model: LanguageModel,
+    open: Option<ThreadId>,
+    start: ThreadStart,
+    runtime: Runtime,
+    /// Ends last: its folders are Codex's home.
+    _codex: RealCodex,
+}
+
+impl Ours {
+    /// Starts Codex and greets it.
+    pub(super) fn start(codex: RealCodex) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let mut launch = Launch::new(codex.program());
+        launch.args = codex.args().into_iter().map(Into::into).collect();
+        launch.env =
+            codex.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        launch.cwd = Some(codex.project());
+        let server = runtime.block_on(AppServer::spawn(&launch, &ConnectOptions::default()))?;
+        let cwd = Some(codex.project().display().to_string());
+        let settings = ThreadSettings { cwd, ..ThreadSettings::default() };
+        let model = LanguageModel::new(
+            server.clone(),
+            ModelSettings { thread: settings.clone(), ..ModelSettings::default() },
+        );
+        let start = ThreadStart { settings, ..ThreadStart::default() };
+        Ok(Self { server, model, open: None, start, runtime, _codex: codex })
+    }
+
+    /// A turn on a new thread.
+    pub(super) fn new_thread(&self, start: Instant) -> anyhow::Result<Marks> {
+        self.runtime.block_on(async {
+            let thread = self.server.start_thread(&self.start).await?.thread.id;
+            self.turn(thread, start).await
+        })
+    }
+
+    /// A turn on the open thread.
+    pub(super) fn open_thread(&self, start: Instant) -> anyhow::Result<Marks> {
+        let thread = self.open.clone().context("no thread is open")?;
+        self.runtime.block_on(self.turn(thread, start))
+    }
+
+    /// A call of the AI SDK: plan, new thread, turn.
+    pub(super) fn stream(&self, start: Instant) -> anyhow::Result<Marks> {
+        self.runtime.block_on(async {
+            let options = CallOptions { prompt: Prompt::user(QUESTION), ..CallOptions::default() };
+            read(self.model.stream(&options).await?.turn, start).await
+        })
+    }
+
+    /// Opens another thread for [`Self::open_thread`], and uses it once.
+    pub(super) fn renew(&mut self) -> anyhow::Result<()> {
+        let opened = self.runtime.block_on(self.server.start_thread(&self.start))?;
+        self.open = Some(opened.thread.id);
+        self.open_thread(Instant::now()).map(drop)
+    }
+
+    async fn turn(&self, thread: ThreadId, start: Instant) -> anyhow::Result<Marks> {
+        let turn = self.server.start_turn(TurnRequest::new(thread, QUESTION)).await?;
+        read(turn, start).await
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.runtime.block_on(self.server.close());
+    }
+}
+
+async fn read(mut turn: Turn, start: Instant) -> anyhow::Result<Marks> {
+    let (mut text, mut finish) = (None, None);
+    while let Some(part) = turn.next().await {
+        match part {
+            Part::TextDelta(_) if text.is_none() => text = Some(start.elapsed()),
+            Part::Finish { .. } => finish = Some(start.elapsed()),
+            Part::Error { error } => anyhow::bail!("the turn failed: {error}"),
+            _ => {}
+        }
+    }
+    let text = text.context("the turn had no text")?;
+    Ok(Marks { text, finish: finish.context("the turn had no finish")? })
+}
