@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use bindery_testkit::codex::{Options, RealCodex};
 
 use self::model::ModelProcess;
-use self::ours::Ours;
+use self::ours::{Ours, Threads};
 use self::raw::Raw;
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, Samples, interleave};
@@ -51,33 +51,40 @@ enum Variant {
     RawNew,
     OursNew,
     ModelNew,
+    ManyNew,
     NoiseNew,
     RawOpen,
     OursOpen,
+    ManyOpen,
     NoiseOpen,
 }
 
-use Variant::{ModelNew, NoiseNew, NoiseOpen, OursNew, OursOpen, RawNew, RawOpen};
+use Variant::{
+    ManyNew, ManyOpen, ModelNew, NoiseNew, NoiseOpen, OursNew, OursOpen, RawNew, RawOpen,
+};
 
 impl Variant {
-    const ALL: [Self; 7] = [RawNew, OursNew, ModelNew, NoiseNew, RawOpen, OursOpen, NoiseOpen];
+    const ALL: [Self; 9] =
+        [RawNew, OursNew, ModelNew, ManyNew, NoiseNew, RawOpen, OursOpen, ManyOpen, NoiseOpen];
 
     fn name(self) -> &'static str {
         match self {
             RawNew => "raw, new thread",
             OursNew => "`start_thread` + `start_turn`, new thread",
             ModelNew => "`LanguageModel::stream`, new thread",
+            ManyNew => "the same on a runtime of many threads, new thread",
             NoiseNew => "raw again in a second process, new thread",
             RawOpen => "raw, open thread",
             OursOpen => "`start_turn`, open thread",
+            ManyOpen => "the same on a runtime of many threads, open thread",
             NoiseOpen => "raw again in a second process, open thread",
         }
     }
 
     fn floor(self) -> Self {
         match self {
-            RawNew | OursNew | ModelNew | NoiseNew => RawNew,
-            RawOpen | OursOpen | NoiseOpen => RawOpen,
+            RawNew | OursNew | ModelNew | ManyNew | NoiseNew => RawNew,
+            RawOpen | OursOpen | ManyOpen | NoiseOpen => RawOpen,
         }
     }
 }
@@ -116,6 +123,7 @@ struct Cast {
     noise: Raw,
     ours: Ours,
     model: Ours,
+    many: Ours,
     /// Ends last: the Codex processes speak to it.
     _provider: ModelProcess,
 }
@@ -127,8 +135,9 @@ impl Cast {
         Ok(Self {
             raw: Raw::start(codex())?,
             noise: Raw::start(codex())?,
-            ours: Ours::start(codex())?,
-            model: Ours::start(codex())?,
+            ours: Ours::start(codex(), Threads::One)?,
+            model: Ours::start(codex(), Threads::One)?,
+            many: Ours::start(codex(), Threads::Many)?,
             _provider: provider,
         })
     }
@@ -152,6 +161,8 @@ impl Cast {
             NoiseOpen => self.noise.open_thread(start),
             OursNew => self.ours.new_thread(start),
             OursOpen => self.ours.open_thread(start),
+            ManyNew => self.many.new_thread(start),
+            ManyOpen => self.many.open_thread(start),
             ModelNew => self.model.stream(start),
         }
     }
@@ -162,7 +173,8 @@ impl Cast {
             RawOpen => self.raw.renew(),
             NoiseOpen => self.noise.renew(),
             OursOpen => self.ours.renew(),
-            RawNew | OursNew | ModelNew | NoiseNew => Ok(()),
+            ManyOpen => self.many.renew(),
+            RawNew | OursNew | ModelNew | ManyNew | NoiseNew => Ok(()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Our client on a Codex of its own, on the runtime that `#[tokio::main]` gives.
+//! Our client on a Codex of its own, on a runtime of either kind.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use bindery_core::part::Part;
 use bindery_core::prompt::Prompt;
 use bindery_core::wire::app_server::params::{ThreadSettings, ThreadStart};
 use bindery_testkit::codex::RealCodex;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 
 use super::{Marks, QUESTION};
 
@@ -28,15 +28,30 @@ pub(super) struct Ours {
     _codex: RealCodex,
 }
 
+/// What a turn is read on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Threads {
+    /// Everything on the caller's thread, as `bindery run` does it.
+    One,
+    /// A worker for each core, as `#[tokio::main]` gives it; the turn is read outside of them.
+    Many,
+}
+
+impl Threads {
+    fn runtime(self) -> std::io::Result<Runtime> {
+        let mut builder = match self {
+            Self::One => Builder::new_current_thread(),
+            Self::Many => Builder::new_multi_thread(),
+        };
+        builder.enable_all().build()
+    }
+}
+
 impl Ours {
     /// Starts Codex and greets it.
-    pub(super) fn start(codex: RealCodex) -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let mut launch = Launch::new(codex.program());
-        launch.args = codex.args().into_iter().map(Into::into).collect();
-        launch.env =
-            codex.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        launch.cwd = Some(codex.project());
+    pub(super) fn start(codex: RealCodex, threads: Threads) -> anyhow::Result<Self> {
+        let runtime = threads.runtime()?;
+        let launch = launch(&codex);
         let server = runtime.block_on(AppServer::spawn(&launch, &ConnectOptions::default()))?;
         let cwd = Some(codex.project().display().to_string());
         let settings = ThreadSettings { cwd, ..ThreadSettings::default() };
@@ -81,6 +96,17 @@ impl Ours {
         let turn = self.server.start_turn(TurnRequest::new(thread, QUESTION)).await?;
         read(turn, start).await
     }
+}
+
+/// The same environment as the raw client's Codex has, and nothing else: a variable that names a
+/// file of certificates makes Codex read it for every request.
+fn launch(codex: &RealCodex) -> Launch {
+    let mut launch = Launch::new(codex.program());
+    launch.args = codex.args().into_iter().map(Into::into).collect();
+    launch.env_remove = std::env::vars_os().map(|(name, _)| name).collect();
+    launch.env = codex.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    launch.cwd = Some(codex.project());
+    launch
 }
 
 impl Drop for Ours {
