@@ -19,8 +19,10 @@ pub mod cpu;
 
 pub mod report;
 
+pub mod turn;
+
 /// All benches.
-pub const BENCHES: &[Bench] = &[];
+pub const BENCHES: &[Bench] = &[turn::BENCH];
 
 /// One bench.
 pub struct Bench {
