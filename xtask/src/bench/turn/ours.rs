@@ -6,13 +6,14 @@ use anyhow::Context;
 use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::model::{LanguageModel, ModelSettings};
 use bindery_client::transport::stdio::Launch;
-use bindery_client::turn::{Turn, TurnRequest};
+use bindery_client::turn::TurnRequest;
 use bindery_core::call::CallOptions;
 use bindery_core::ids::ThreadId;
 use bindery_core::part::Part;
 use bindery_core::prompt::Prompt;
 use bindery_core::wire::app_server::params::{ThreadSettings, ThreadStart};
 use bindery_testkit::codex::RealCodex;
+use futures_util::{Stream, StreamExt};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Marks, QUESTION};
@@ -115,7 +116,7 @@ impl Drop for Ours {
     }
 }
 
-async fn read(mut turn: Turn, start: Instant) -> anyhow::Result<Marks> {
+async fn read(mut turn: impl Stream<Item = Part> + Unpin, start: Instant) -> anyhow::Result<Marks> {
     let (mut text, mut finish) = (None, None);
     while let Some(part) = turn.next().await {
         match part {
