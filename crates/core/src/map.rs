@@ -3,3 +3,7 @@
 pub mod answer_to_reply;
 
 pub mod app_server_to_part;
+
+pub mod exec_to_ndjson;
+
+pub mod exec_to_part;

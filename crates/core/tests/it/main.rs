@@ -4,3 +4,5 @@
 mod recording;
 
 mod replay;
+
+mod exec;
