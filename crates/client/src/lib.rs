@@ -1,12 +1,26 @@
 //! Everything between us and a running Codex.
 //!
 //! Read in this order: [`locate`] (which Codex), [`transport`] (lines to and from it), [`peer`]
-//! (questions and answers over them), [`error`] (what can go wrong).
+//! (questions and answers over them), [`app_server`] (the requests we use), [`turn`] (one run of a
+//! thread), [`answerer`] (who answers its questions), [`model`] (a call of
+//! the AI SDK as a turn), [`error`] (what can go wrong).
 
 pub mod locate;
+
+pub mod version;
 
 pub mod transport;
 
 pub mod peer;
+
+mod switchboard;
+
+pub mod app_server;
+
+pub mod turn;
+
+pub mod answerer;
+
+pub mod model;
 
 pub mod error;

@@ -5,6 +5,8 @@
 
 pub mod stdio;
 
+mod family;
+
 mod group;
 
 mod pump;
@@ -84,6 +86,9 @@ impl Closer {
     ///
     /// Incoming lines that nobody takes meanwhile are dropped. Anybody may call it, at any time.
     pub async fn close(&self) -> End {
+        if let Some(group) = &self.group {
+            group.remember();
+        }
         self.signals.close.cancel();
         self.tasks.close();
         self.tasks.wait().await;

@@ -19,7 +19,7 @@ mod usage;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::agents::Agents;
 use self::runs::{Channel, Runs};
@@ -48,6 +48,8 @@ pub struct TurnContext {
     pub declared_tools: BTreeSet<String>,
     /// The thread's token totals before this turn, where they are known.
     pub ledger: Ledger,
+    /// Written beside the thread's id into the metadata of every finished piece.
+    pub marks: Map<String, Value>,
 }
 
 impl TurnContext {
@@ -60,7 +62,20 @@ impl TurnContext {
             warnings: Vec::new(),
             declared_tools: BTreeSet::new(),
             ledger: Ledger::default(),
+            marks: Map::new(),
         }
+    }
+
+    /// What every finished piece carries, so that a later call finds its thread in the history:
+    /// the SDK keeps the metadata of pieces, not that of `finish`.
+    fn origin(&self) -> Map<String, Value> {
+        let mut origin = Map::new();
+        origin.insert("threadId".to_owned(), json!(self.thread_id));
+        origin.insert("turnId".to_owned(), json!(self.turn_id));
+        if !self.marks.is_empty() {
+            origin.insert("marks".to_owned(), Value::Object(self.marks.clone()));
+        }
+        origin
     }
 }
 
@@ -92,11 +107,12 @@ pub struct TurnMapper {
 impl TurnMapper {
     /// A mapper for the turn of `context`.
     pub fn new(context: TurnContext) -> Self {
+        let origin = context.origin();
         let declared = context.declared_tools.clone();
         Self {
             context,
-            runs: Runs::default(),
-            tools: Tools::new(declared),
+            runs: Runs::new(origin.clone()),
+            tools: Tools::new(declared, origin),
             agents: Agents::default(),
             strange: Vec::new(),
             last_diff: None,
@@ -160,6 +176,21 @@ impl TurnMapper {
         let mut parts = self.begin();
         let interrupt = question::ask(self, id, request, &mut parts);
         (parts, interrupt)
+    }
+
+    /// Something of the connection that could not be read; it may have been ours.
+    pub fn unreadable(&mut self, why: &str, head: &str) -> Vec<Part> {
+        let mut parts = self.begin();
+        parts.push(notice::unknown("unreadable", why, &json!(head)));
+        parts
+    }
+
+    /// Something to tell the reader that Codex did not say: `{topic, level, text}`.
+    pub fn notice(&mut self, topic: &str, text: &str) -> Vec<Part> {
+        let mut parts = self.begin();
+        let details = json!({ "topic": topic, "level": "warning", "text": text });
+        parts.push(notice::custom("codex.notice", details));
+        parts
     }
 
     /// An interrupt was answered; a question that stood for a call of its own gets its result.
@@ -238,7 +269,7 @@ impl TurnMapper {
             Body::McpProgress(message) => self.tools.progress(item, message, parts),
             Body::PlanUpdated { explanation, plan } => {
                 self.plans += 1;
-                tools::plan(self.plans, explanation.as_deref(), plan, parts);
+                self.tools.plan(self.plans, explanation.as_deref(), plan, parts);
             }
             Body::DiffUpdated(diff) => self.diff(diff, parts),
             Body::Error(note) => self.error(note, parts),
@@ -307,10 +338,7 @@ impl TurnMapper {
 
     fn finish(&mut self, parts: &mut Vec<Part>, reason: FinishReason, duration_ms: Option<u64>) {
         self.finished = true;
-        let mut details = json!({
-            "threadId": self.context.thread_id,
-            "turnId": self.context.turn_id,
-        });
+        let mut details = Value::Object(self.context.origin());
         if let Some(duration) = duration_ms {
             details["durationMs"] = json!(duration);
         }

@@ -1,5 +1,6 @@
 //! The maps of core, tried on recordings of the real Codex.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![expect(clippy::disallowed_methods, reason = "tests read recordings; core itself reads no files")]
 
 mod recording;
 

@@ -90,6 +90,6 @@ fn is_idle(slot: &Option<Box<TurnMapper>>) -> bool {
 
 fn wrap(thread: &ThreadId, parts: Vec<Part>) -> Vec<Part> {
     let wrapped =
-        |part: Part| custom("codex.subagent", json!({ "threadId": thread, "part": part }));
+        |part: Part| custom("codex.subagent", json!({ "agentThreadId": thread, "part": part }));
     parts.into_iter().map(wrapped).collect()
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::ids::{ItemId, PartId};
 use crate::part::{Delta, Part, Run as Edge};
@@ -27,8 +27,10 @@ pub(super) enum Channel {
 }
 
 /// The open and the abandoned runs of a turn.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Runs {
+    /// Written into the metadata of every end.
+    origin: Map<String, Value>,
     open: Vec<Run>,
     abandoned: Vec<Run>,
     used: BTreeSet<PartId>,
@@ -46,6 +48,11 @@ struct Run {
 }
 
 impl Runs {
+    /// No runs yet.
+    pub(super) fn new(origin: Map<String, Value>) -> Self {
+        Self { origin, open: Vec::new(), abandoned: Vec::new(), used: BTreeSet::new() }
+    }
+
     /// Begins the run of an item, unless it is there.
     pub(super) fn begin(&mut self, item: &ItemId, channel: Channel, parts: &mut Vec<Part>) {
         self.position(item, channel, parts);
@@ -121,14 +128,14 @@ impl Runs {
     /// No attempt took the abandoned runs up.
     pub(super) fn discard_abandoned(&mut self, parts: &mut Vec<Part>) {
         for run in self.abandoned.drain(..) {
-            parts.push(run.end_part(json!({ "discarded": true })));
+            parts.push(run.end_part(json!({ "discarded": true }), &self.origin));
         }
     }
 
     /// The turn is over.
     pub(super) fn close(&mut self, parts: &mut Vec<Part>) {
         for run in self.abandoned.drain(..).chain(self.open.drain(..)) {
-            parts.push(run.end_part(json!({ "incomplete": true })));
+            parts.push(run.end_part(json!({ "incomplete": true }), &self.origin));
         }
     }
 
@@ -205,7 +212,7 @@ impl Runs {
         if self.open[index].shown.take().is_none() {
             return;
         }
-        parts.push(self.open[index].end_part(json!({ "discarded": true })));
+        parts.push(self.open[index].end_part(json!({ "discarded": true }), &self.origin));
         let (item, channel) = (self.open[index].item.clone(), self.open[index].channel);
         let fresh = self.fresh(&item, channel, parts);
         let run = &mut self.open[index];
@@ -217,7 +224,7 @@ impl Runs {
 
     fn end(&mut self, index: usize, details: Value, parts: &mut Vec<Part>) {
         let run = self.open.remove(index);
-        parts.push(run.end_part(details));
+        parts.push(run.end_part(details, &self.origin));
     }
 }
 
@@ -230,8 +237,11 @@ impl Run {
         }
     }
 
-    fn end_part(&self, mut details: Value) -> Part {
+    fn end_part(&self, mut details: Value, origin: &Map<String, Value>) -> Part {
         details["itemId"] = json!(self.item);
+        for (key, value) in origin {
+            details[key] = value.clone();
+        }
         let provider_metadata = codex_metadata(details);
         match self.channel {
             Channel::Message | Channel::Plan => {

@@ -1,0 +1,1 @@
+//! `bindery doctor`: what is installed, and what to do about what is not.

@@ -1,0 +1,200 @@
+//! Codex as a language model in the AI SDK's shape: a call goes in, a turn comes out.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bindery_core::call::CallOptions;
+use bindery_core::content::{Gather, Generated};
+use bindery_core::ids::ThreadId;
+use bindery_core::map::prompt_to_turn::{PlanContext, ThreadChoice, TurnPlan, plan};
+use bindery_core::spec::Spec;
+use bindery_core::wire::app_server::params::{
+    ThreadFork, ThreadResume, ThreadSettings, ThreadStart,
+};
+use bindery_core::wire::app_server::reply::ThreadOpened;
+
+use crate::answerer::{self, Answerer};
+use crate::app_server::AppServer;
+use crate::error::Error;
+use crate::turn::{Deadlines, Turn, TurnRequest};
+
+/// Settings of a model; a call's own options come before them.
+#[derive(Clone)]
+pub struct ModelSettings {
+    /// What threads are opened with, where the call does not say.
+    pub thread: ThreadSettings,
+    /// What the planner knows: mentions, skills, the thread to go on with.
+    pub plan: PlanContext,
+    /// How long a turn may take.
+    pub deadlines: Deadlines,
+    /// Who answers its questions.
+    pub answerer: Arc<dyn Answerer>,
+}
+
+impl Default for ModelSettings {
+    fn default() -> Self {
+        Self {
+            thread: ThreadSettings::default(),
+            plan: PlanContext::default(),
+            deadlines: Deadlines::default(),
+            answerer: answerer::refuse(),
+        }
+    }
+}
+
+/// A language model on one app-server; clones share it.
+#[derive(Clone)]
+pub struct LanguageModel {
+    server: AppServer,
+    settings: ModelSettings,
+    /// Threads that are open here, and what they were opened with.
+    open: Arc<Mutex<HashMap<ThreadId, Opened>>>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Opened {
+    settings: ThreadSettings,
+    model: String,
+}
+
+/// A turn, and what its thread was opened with.
+#[derive(Debug)]
+pub struct Call {
+    /// The running turn.
+    pub turn: Turn,
+    /// The thread's answer to being opened; none for one that was open before.
+    pub opened: Option<ThreadOpened>,
+}
+
+/// Threads remembered as open; forgetting one costs a `thread/resume`, nothing else.
+const REMEMBERED: usize = 1024;
+
+impl LanguageModel {
+    /// A model on this server.
+    pub fn new(server: AppServer, settings: ModelSettings) -> Self {
+        Self { server, settings, open: Arc::default() }
+    }
+
+    /// Runs a call and gives its parts as they come.
+    pub async fn stream(&self, options: &CallOptions) -> Result<Call, Error> {
+        let mut context = self.settings.plan.clone();
+        match self.run(plan(options, &context)?).await {
+            // An older Codex: what cannot be injected is told in the first message instead.
+            Err(Error::Rpc { method, message, .. })
+                if method == "thread/inject_items" && message.contains("unknown variant") =>
+            {
+                context.can_inject = false;
+                self.run(plan(options, &context)?).await
+            }
+            other => other,
+        }
+    }
+
+    /// Runs a call to its end; streaming and generating share one path.
+    pub async fn generate(&self, options: &CallOptions, spec: Spec) -> Result<Generated, Error> {
+        let mut turn = self.stream(options).await?.turn;
+        let mut gather = Gather::new(spec);
+        while let Some(part) = turn.next().await {
+            gather.push(&part);
+        }
+        Ok(gather.finish())
+    }
+
+    async fn run(&self, plan: TurnPlan) -> Result<Call, Error> {
+        let settings = over(&self.settings.thread, &plan.thread_settings);
+        let (thread_id, model, opened) = self.open(&plan, settings).await?;
+        if !plan.inject.is_empty() {
+            self.server.inject_items(&thread_id, plan.inject).await?;
+        }
+        let request = TurnRequest {
+            thread_id,
+            input: plan.input,
+            settings: plan.turn_settings,
+            model: Some(model),
+            warnings: plan.warnings,
+            declared_tools: names(&plan.dynamic_tools),
+            marks: plan.marks,
+            deadlines: self.settings.deadlines,
+            answerer: self.settings.answerer.clone(),
+        };
+        Ok(Call { turn: self.server.start_turn(request).await?, opened })
+    }
+
+    /// Opens the plan's thread, unless it is open here with the same settings.
+    async fn open(
+        &self,
+        plan: &TurnPlan,
+        settings: ThreadSettings,
+    ) -> Result<(ThreadId, String, Option<ThreadOpened>), Error> {
+        let opened = match &plan.thread {
+            ThreadChoice::Fresh => self.start(plan, settings.clone()).await?,
+            ThreadChoice::Resume(thread) => {
+                if let Some(known) = self.known(thread, &settings) {
+                    return Ok((thread.clone(), known.model, None));
+                }
+                let (thread_id, settings) = (thread.clone(), settings.clone());
+                let resume = ThreadResume { thread_id, settings, exclude_turns: true };
+                self.server.resume_thread(&resume).await?
+            }
+            ThreadChoice::Fork { thread_id, last_turn_id } => {
+                let fork = ThreadFork {
+                    thread_id: thread_id.clone(),
+                    last_turn_id: last_turn_id.clone(),
+                    settings: settings.clone(),
+                    ephemeral: plan.ephemeral,
+                    exclude_turns: true,
+                };
+                self.server.fork_thread(&fork).await?
+            }
+        };
+        let (thread_id, model) = (opened.thread.id.clone(), opened.model.clone());
+        self.remember(&thread_id, Opened { settings, model: model.clone() });
+        Ok((thread_id, model, Some(opened)))
+    }
+
+    async fn start(
+        &self,
+        plan: &TurnPlan,
+        settings: ThreadSettings,
+    ) -> Result<ThreadOpened, Error> {
+        let tools = (!plan.dynamic_tools.is_empty()).then(|| plan.dynamic_tools.clone());
+        let start = ThreadStart { settings, ephemeral: plan.ephemeral, dynamic_tools: tools };
+        self.server.start_thread(&start).await
+    }
+
+    fn known(&self, thread: &ThreadId, settings: &ThreadSettings) -> Option<Opened> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(thread).filter(|known| known.settings == *settings).cloned()
+    }
+
+    fn remember(&self, thread: &ThreadId, opened: Opened) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() >= REMEMBERED {
+            open.clear();
+        }
+        open.insert(thread.clone(), opened);
+    }
+}
+
+/// The call's settings, and the model's where the call says nothing.
+fn over(base: &ThreadSettings, call: &ThreadSettings) -> ThreadSettings {
+    let (base, call) = (base.clone(), call.clone());
+    let mut extra = base.extra;
+    extra.extend(call.extra);
+    ThreadSettings {
+        model: call.model.or(base.model),
+        model_provider: call.model_provider.or(base.model_provider),
+        cwd: call.cwd.or(base.cwd),
+        approval_policy: call.approval_policy.or(base.approval_policy),
+        approvals_reviewer: call.approvals_reviewer.or(base.approvals_reviewer),
+        sandbox: call.sandbox.or(base.sandbox),
+        base_instructions: call.base_instructions.or(base.base_instructions),
+        developer_instructions: call.developer_instructions.or(base.developer_instructions),
+        config: call.config.or(base.config),
+        extra,
+    }
+}
+
+fn names(tools: &[serde_json::Value]) -> BTreeSet<String> {
+    tools.iter().filter_map(|tool| tool.get("name")?.as_str().map(str::to_owned)).collect()
+}
