@@ -2,6 +2,8 @@
 
 pub mod run;
 
+pub mod map;
+
 mod server;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ pub struct Bindery {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Map(map::Map),
 }
 
 impl Bindery {
@@ -26,6 +29,7 @@ impl Bindery {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Run(run) => run.run().await,
+            Command::Map(map) => map.run(),
         }
     }
 }

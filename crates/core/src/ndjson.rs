@@ -109,6 +109,26 @@ pub enum Event<'a> {
     Result(RunResult<'a>),
 }
 
+impl Event<'_> {
+    /// Its `type`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Init { .. } => "init",
+            Self::Message { .. } => "message",
+            Self::Reasoning { .. } => "reasoning",
+            Self::ToolUse(_) => "tool_use",
+            Self::ToolResult(_) => "tool_result",
+            Self::Plan { .. } => "plan",
+            Self::Stderr { .. } => "stderr",
+            Self::Artifact(_) => "artifact",
+            Self::Usage { .. } => "usage",
+            Self::Error { .. } => "error",
+            Self::Unknown { .. } => "unknown",
+            Self::Result(_) => "result",
+        }
+    }
+}
+
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

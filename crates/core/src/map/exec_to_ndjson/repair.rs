@@ -1,6 +1,12 @@
 //! Lines made fit to be copied from: valid UTF-8, and no halves of surrogate pairs.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
+/// Preparing the search costs as much as searching a short line.
+static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
 
 /// The line as text. Pieces of it go out as they stand, so they must be good JSON anywhere.
 pub(super) fn repair(line: &[u8]) -> Cow<'_, str> {
@@ -8,7 +14,7 @@ pub(super) fn repair(line: &[u8]) -> Cow<'_, str> {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(line),
     };
-    match memchr::memmem::find(text.as_bytes(), b"\\u") {
+    match ESCAPE.find(text.as_bytes()) {
         Some(first) => match without_halves(&text, first) {
             Some(whole) => Cow::Owned(whole),
             None => text,
