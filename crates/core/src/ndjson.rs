@@ -351,7 +351,7 @@ pub struct RunResult<'a> {
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// The turn was completed.
     Completed,
@@ -369,6 +369,8 @@ pub enum Reason {
     Deadline,
     /// It wrote more than it may.
     Limit,
+    /// It never began.
+    NotStarted,
 }
 
 /// Which words a stream uses.

@@ -18,3 +18,9 @@ mod approval;
 mod failure;
 
 mod history;
+
+#[cfg(unix)]
+mod run_chat;
+
+#[cfg(unix)]
+mod exec;

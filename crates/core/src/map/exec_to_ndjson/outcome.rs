@@ -12,6 +12,8 @@ pub struct Exit {
     pub signal: Option<String>,
     /// Why we ended it, if we did.
     pub cause: Option<Cause>,
+    /// What is known beyond that: the last words of the process, why it did not start.
+    pub detail: Option<String>,
 }
 
 /// Why a run was ended from outside.
@@ -23,6 +25,8 @@ pub enum Cause {
     Deadline,
     /// It wrote too much.
     Limit,
+    /// It never began.
+    NotStarted,
 }
 
 impl Exit {
@@ -41,6 +45,7 @@ impl Exit {
             (Some(Cause::Aborted), ..) => Reason::Aborted,
             (Some(Cause::Deadline), ..) => Reason::Deadline,
             (Some(Cause::Limit), ..) => Reason::Limit,
+            (Some(Cause::NotStarted), ..) => Reason::NotStarted,
             (None, Some(_), _) => Reason::Signal,
             (None, None, Some(_)) => Reason::Exit,
             (None, None, None) => Reason::Cut,
@@ -49,16 +54,36 @@ impl Exit {
 
     /// What happened, for people.
     fn describe(&self) -> String {
-        match (self.cause, &self.signal, self.code) {
+        let what = match (self.cause, &self.signal, self.code) {
             (Some(Cause::Aborted), ..) => "the run was stopped".to_owned(),
             (Some(Cause::Deadline), ..) => "the run took longer than it may".to_owned(),
             (Some(Cause::Limit), ..) => "the run wrote more than it may".to_owned(),
+            (Some(Cause::NotStarted), ..) => "the run did not start".to_owned(),
             (None, Some(signal), _) => format!("the process was ended by {signal}"),
             (None, None, Some(code)) => {
                 format!("the process ended with exit code {code} before the turn did")
             }
             (None, None, None) => "the stream ended before the turn did".to_owned(),
+        };
+        match &self.detail {
+            Some(detail) => format!("{what}: {detail}"),
+            None => what,
         }
+    }
+
+    /// Whether the process ended well.
+    fn is_good(&self) -> bool {
+        self.code == Some(0) && !self.was_stopped()
+    }
+
+    /// The verdict where only the process can tell.
+    pub fn result(&self) -> RunResult<'_> {
+        let (status, reason, error) = match self.is_good() {
+            true => (Status::Success, Reason::Completed, None),
+            false => (Status::Error, self.reason(), Some(JsonText::from(self.describe()))),
+        };
+        let signal = self.signal.as_deref();
+        RunResult { status, reason, exit_code: self.code, signal, error }
     }
 }
 
@@ -75,16 +100,10 @@ impl Outcome {
     /// The verdict. Only a failed turn, or none completed and a bad end, is failure: Codex tells
     /// of errors that it then overcomes, and 0.42 and older exit with 0 whatever happens.
     pub(super) fn result<'a>(&'a self, exit: &'a Exit) -> RunResult<'a> {
-        let good = self.failure.is_none() && (self.completed || *exit == Exit::code(0));
-        let (status, reason) = match (&self.failure, good) {
-            (Some(_), _) => (Status::Error, Reason::Failed),
-            (None, true) => (Status::Success, Reason::Completed),
-            (None, false) => (Status::Error, exit.reason()),
-        };
-        let error = match &self.failure {
-            Some(text) => Some(JsonText::from(text.as_str())),
-            None if good => None,
-            None => Some(JsonText::from(exit.describe())),
+        let (status, reason, error) = match &self.failure {
+            Some(text) => (Status::Error, Reason::Failed, Some(JsonText::from(text.as_str()))),
+            None if self.completed => (Status::Success, Reason::Completed, None),
+            None => return exit.result(),
         };
         let signal = exit.signal.as_deref();
         RunResult { status, reason, exit_code: exit.code, signal, error }
