@@ -5,11 +5,11 @@
 
 use std::time::{Duration, Instant};
 
+use bindery::core::interrupt::{Ask, Interrupt};
+use bindery::core::part::Part;
 use bindery_cli::approval;
 use bindery_cli::terminal::Style;
 use bindery_cli::view::View;
-use bindery_core::interrupt::{Ask, Interrupt};
-use bindery_core::part::Part;
 use serde_json::json;
 
 #[tokio::main(flavor = "current_thread")]

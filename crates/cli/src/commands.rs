@@ -4,7 +4,7 @@ pub mod run;
 
 pub mod map;
 
-mod server;
+pub mod doctor;
 
 use std::process::ExitCode;
 
@@ -22,6 +22,7 @@ pub struct Bindery {
 enum Command {
     Run(Box<run::Run>),
     Map(map::Map),
+    Doctor(doctor::Doctor),
 }
 
 impl Bindery {
@@ -30,6 +31,7 @@ impl Bindery {
         match self.command {
             Command::Run(run) => run.run().await,
             Command::Map(map) => map.run(),
+            Command::Doctor(doctor) => doctor.run().await,
         }
     }
 }

@@ -8,4 +8,6 @@ pub mod approval;
 
 pub mod failure;
 
+mod server;
+
 pub mod commands;

@@ -9,6 +9,11 @@ use futures_util::future::BoxFuture;
 pub trait Answerer: Send + Sync + 'static {
     /// Answers one; none to refuse. Dropped when the question is withdrawn.
     fn answer(&self, interrupt: Interrupt) -> BoxFuture<'static, Option<Answer>>;
+
+    /// Whether the answer is left to whoever reads the turn, who gives it later by token.
+    fn leaves(&self, _: &Interrupt) -> bool {
+        false
+    }
 }
 
 impl<F, R> Answerer for F
@@ -28,6 +33,20 @@ pub struct Refuse;
 impl Answerer for Refuse {
     fn answer(&self, _: Interrupt) -> BoxFuture<'static, Option<Answer>> {
         Box::pin(std::future::ready(None))
+    }
+}
+
+/// Leaves everything to whoever reads the turn: answers come by token.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByToken;
+
+impl Answerer for ByToken {
+    fn answer(&self, _: Interrupt) -> BoxFuture<'static, Option<Answer>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn leaves(&self, _: &Interrupt) -> bool {
+        true
     }
 }
 

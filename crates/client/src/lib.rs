@@ -1,13 +1,16 @@
 //! Everything between us and a running Codex.
 //!
-//! Read in this order: [`locate`] (which Codex), [`transport`] (lines to and from it), [`peer`]
-//! (questions and answers over them), [`app_server`] (the requests we use), [`turn`] (one run of a
-//! thread), [`answerer`] (who answers its questions), [`model`] (a call of
-//! the AI SDK as a turn), [`run_chat`] (one run of a command-line agent), [`error`] (what can go wrong).
+//! Read in this order: [`locate`] (which Codex), [`drift`] (whether it speaks as we do),
+//! [`transport`] (lines to and from it), [`peer`] (questions and answers over them),
+//! [`app_server`] (the requests we use), [`turn`] (one run of a thread), [`answerer`] (who answers
+//! its questions), [`model`] (a call of the AI SDK as a turn), [`run_chat`] (one run of a
+//! command-line agent), [`error`] (what can go wrong).
 
 pub mod locate;
 
 pub mod version;
+
+pub mod drift;
 
 pub mod transport;
 
@@ -19,7 +22,11 @@ pub mod app_server;
 
 pub mod turn;
 
+pub mod interrupts;
+
 pub mod answerer;
+
+pub mod tools;
 
 pub mod model;
 

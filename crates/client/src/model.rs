@@ -13,10 +13,38 @@ use bindery_core::wire::app_server::params::{
 };
 use bindery_core::wire::app_server::reply::ThreadOpened;
 
+use futures_util::future::BoxFuture;
+
 use crate::answerer::{self, Answerer};
 use crate::app_server::AppServer;
 use crate::error::Error;
+use crate::interrupts::Interrupts;
 use crate::turn::{Deadlines, Turn, TurnRequest};
+
+/// Starts threads for new conversations; a pool hands out ones that it has kept warm.
+pub trait Threads: Send + Sync + 'static {
+    /// A thread with these settings on this server.
+    fn start(
+        &self,
+        server: &AppServer,
+        start: ThreadStart,
+    ) -> BoxFuture<'static, Result<ThreadOpened, Error>>;
+}
+
+/// Starts every thread when it is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OnDemand;
+
+impl Threads for OnDemand {
+    fn start(
+        &self,
+        server: &AppServer,
+        start: ThreadStart,
+    ) -> BoxFuture<'static, Result<ThreadOpened, Error>> {
+        let server = server.clone();
+        Box::pin(async move { server.start_thread(&start).await })
+    }
+}
 
 /// Settings of a model; a call's own options come before them.
 #[derive(Clone)]
@@ -29,6 +57,10 @@ pub struct ModelSettings {
     pub deadlines: Deadlines,
     /// Who answers its questions.
     pub answerer: Arc<dyn Answerer>,
+    /// Where its questions are recorded, to be answered by token.
+    pub interrupts: Interrupts,
+    /// Where threads for new conversations come from.
+    pub threads: Arc<dyn Threads>,
 }
 
 impl Default for ModelSettings {
@@ -38,6 +70,8 @@ impl Default for ModelSettings {
             plan: PlanContext::default(),
             deadlines: Deadlines::default(),
             answerer: answerer::refuse(),
+            interrupts: Interrupts::default(),
+            threads: Arc::new(OnDemand),
         }
     }
 }
@@ -116,6 +150,7 @@ impl LanguageModel {
             marks: plan.marks,
             deadlines: self.settings.deadlines,
             answerer: self.settings.answerer.clone(),
+            interrupts: self.settings.interrupts.clone(),
         };
         Ok(Call { turn: self.server.start_turn(request).await?, opened })
     }
@@ -159,7 +194,7 @@ impl LanguageModel {
     ) -> Result<ThreadOpened, Error> {
         let tools = (!plan.dynamic_tools.is_empty()).then(|| plan.dynamic_tools.clone());
         let start = ThreadStart { settings, ephemeral: plan.ephemeral, dynamic_tools: tools };
-        self.server.start_thread(&start).await
+        self.settings.threads.start(&self.server, start).await
     }
 
     fn known(&self, thread: &ThreadId, settings: &ThreadSettings) -> Option<Opened> {

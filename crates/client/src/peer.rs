@@ -1,9 +1,9 @@
 //! Asks, answers and listens over one connection.
 //!
-//! Replies go to whoever asked; everything else comes out of one bounded channel, in the order it was
-//! sent. That channel is the back-pressure: while it is full the server is not read, and the replies
-//! behind it wait too. So whoever drains it must not wait for a request in between; if it does, the
-//! request's deadline ends the standstill.
+//! Replies go to whoever asked; everything else comes out of one bounded channel, in the order it
+//! was sent. That channel is the back-pressure: while it is full the server is not read, and the
+//! replies behind it wait too. So whoever drains it must not wait for a request in between; if it
+//! does, the request's deadline ends the standstill.
 
 mod pending;
 
@@ -107,7 +107,7 @@ impl Peer {
     /// Takes over a connection.
     pub fn start(transport: Transport, bounds: Bounds) -> (Self, mpsc::Receiver<Inbound>) {
         let Transport { outgoing, incoming, closer } = transport;
-        // One place more, reserved from the start, so that the end is told whatever else is waiting.
+        // One place more, reserved from the start: the end is told whatever else is waiting.
         let (sender, inbound) = mpsc::channel(bounds.inbound.max(1) + 1);
         let pending = Arc::new(Pending::default());
         if let Ok(last) = sender.clone().try_reserve_owned() {

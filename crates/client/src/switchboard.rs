@@ -191,11 +191,15 @@ impl Switchboard {
 impl State {
     fn sender(&self, thread: &ThreadId) -> Option<mpsc::Sender<Event>> {
         let mut thread = thread;
-        // Sub-agents have sub-agents; the chain is as deep as Codex lets them nest.
-        while let Some(parent) = self.parents.get(thread) {
-            thread = parent;
+        // Sub-agents have sub-agents; the chain is as deep as Codex lets them nest. A thread with a
+        // listener of its own keeps it, whoever names it as an agent, so the chain has no circle:
+        // every parent listens until its children are let go.
+        loop {
+            if let Some(sender) = self.listeners.get(thread) {
+                return Some(sender.clone());
+            }
+            thread = self.parents.get(thread)?;
         }
-        self.listeners.get(thread).cloned()
     }
 
     fn keep(&mut self, thread: ThreadId, notification: Notification) {

@@ -1,7 +1,7 @@
 //! Lines to and from an app-server, whatever carries them.
 //!
-//! A [`Transport`] is a pair of bounded channels and a [`Closer`]. The peer knows nothing else, so a
-//! pipe, a socket and memory are the same to it.
+//! A [`Transport`] is a pair of bounded channels and a [`Closer`]. The peer knows nothing else, so
+//! a pipe, a socket and memory are the same to it.
 
 pub mod stdio;
 

@@ -5,6 +5,8 @@
 
 mod drive;
 
+mod questions;
+
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,9 +23,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::drive::Drive;
+use self::questions::Questions;
 use crate::answerer::{self, Answerer};
 use crate::app_server::AppServer;
 use crate::error::Error;
+use crate::interrupts::Interrupts;
 
 /// Parts that may wait for their reader.
 const QUEUE: usize = 32;
@@ -40,6 +44,11 @@ pub struct Deadlines {
     pub whole: Option<Duration>,
     /// From interrupting it to its end.
     pub interrupt: Duration,
+    /// From a question to its answer; one that is not answered in time is refused.
+    pub answer: Duration,
+    /// With it, the stream pauses when an answer is left to its reader: so long after the last
+    /// question it gives `finish` with `tool-calls`, and goes on once the answers are there.
+    pub settle: Option<Duration>,
 }
 
 impl Default for Deadlines {
@@ -49,6 +58,8 @@ impl Default for Deadlines {
             idle: Duration::from_secs(30 * 60),
             whole: None,
             interrupt: Duration::from_secs(10),
+            answer: Duration::from_secs(24 * 60 * 60),
+            settle: None,
         }
     }
 }
@@ -74,6 +85,8 @@ pub struct TurnRequest {
     pub deadlines: Deadlines,
     /// Who answers its questions.
     pub answerer: Arc<dyn Answerer>,
+    /// Where its questions are recorded, to be answered by token.
+    pub interrupts: Interrupts,
 }
 
 impl TurnRequest {
@@ -89,6 +102,7 @@ impl TurnRequest {
             marks: Map::new(),
             deadlines: Deadlines::default(),
             answerer: answerer::refuse(),
+            interrupts: Interrupts::default(),
         }
     }
 }
@@ -143,15 +157,17 @@ impl Turn {
         let (sender, parts) = mpsc::channel(QUEUE);
         let server = server.clone();
         let control = TurnControl { server, thread_id, turn_id, stop: CancellationToken::new() };
+        let limit = request.deadlines.answer;
+        let questions = Questions::new(request.interrupts, request.answerer, limit);
         let drive = Drive::new(
             control.clone(),
             TurnMapper::new(context),
             events,
             sender,
             request.deadlines,
-            request.answerer,
+            questions,
         );
-        control.server.track(async move { seat.give_back(drive.run().await) });
+        control.server.track(drive.run(seat));
         Ok(Self { parts, control })
     }
 

@@ -78,7 +78,7 @@ impl Paper {
             Ask::Command { into_running: true, .. } => {
                 "Codex wants to type into a running command".to_owned()
             }
-            Ask::Command { .. } => "Codex wants to run a command outside the sandbox".to_owned(),
+            Ask::Command { .. } => "Codex wants to run a command".to_owned(),
             Ask::FileChange { changes, .. } => match changes.len() {
                 1 => "Codex wants to change a file".to_owned(),
                 count => format!("Codex wants to change {count} files"),

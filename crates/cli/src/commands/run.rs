@@ -20,7 +20,7 @@ use clap::ValueEnum;
 
 use self::ask::Desk;
 use self::show::Screen;
-use super::server::{WhichCodex, folder};
+use crate::server::{WhichCodex, folder};
 use crate::terminal::Style;
 
 /// Run one turn and stream it

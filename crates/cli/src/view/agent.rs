@@ -32,7 +32,7 @@ const TEXT: usize = 4 * 1024;
 impl Agents {
     /// A sub-agent's part as rows, its name before them if another spoke last.
     pub(crate) fn push(&mut self, theme: Theme, data: &Value) -> Vec<Row> {
-        let thread = text_at(data, &["threadId"]).unwrap_or("?").to_owned();
+        let thread = text_at(data, &["agentThreadId"]).unwrap_or("?").to_owned();
         let index = self.find(&thread);
         let agent = &mut self.agents[index];
         if let Some(name) = text_at(data, &["name"]) {

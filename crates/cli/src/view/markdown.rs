@@ -1,7 +1,8 @@
 //! Markdown as it arrives, drawn as rows.
 //!
-//! Characters are taken one by one, so it does not matter how the text was cut into pieces. A row
-//! is given out as soon as no later text can change it; until then it is part of [`Markdown::live`].
+//! Characters are taken one by one, so it does not matter how the text was cut into pieces. A
+//! row is given out as soon as no later text can change it; until then it is part of
+//! [`Markdown::live`].
 
 mod line;
 

@@ -1,9 +1,9 @@
 //! Questions as they are shown, and what the keys say.
 
+use bindery::core::interrupt::{Answer, Ask, Decision, Interrupt};
+use bindery::core::item::{ChangeKind, FileChange};
+use bindery::core::map::answer_to_reply::reply;
 use bindery_cli::approval::{KeyAction, ask_text, choices, key, more_text};
-use bindery_core::interrupt::{Answer, Ask, Decision, Interrupt};
-use bindery_core::item::{ChangeKind, FileChange};
-use bindery_core::map::answer_to_reply::reply;
 use serde_json::{Value, json};
 
 use crate::screen::seen;
@@ -87,7 +87,7 @@ fn a_command_is_asked_for_as_in_the_sketch() {
         *rule = Some(["git", "push", "origin"].map(str::to_owned).to_vec());
     }
     insta::assert_snapshot!(ask_text(&interrupt(ask.clone()), &paper(100, true)), @"
-    ? Codex wants to run a command outside the sandbox
+    ? Codex wants to run a command
         $ git push origin weeks
         in /src/almanac · reason: publish the branch
       [y] once   [s] for this session   [a] always `git push origin …`   [n] no, go on   [c] no, stop
@@ -95,7 +95,7 @@ fn a_command_is_asked_for_as_in_the_sketch() {
     ›
     ");
     insta::assert_snapshot!(ask_text(&interrupt(ask), &paper(60, false)), @"
-    ? Codex wants to run a command outside the sandbox
+    ? Codex wants to run a command
         $ git push origin weeks
         in /src/almanac - reason: publish the branch
       [y] once   [s] for this session
@@ -116,7 +116,7 @@ fn nothing_is_hidden_in_a_command() {
     let hidden = format!("ls{};\trm -rf ~\u{200b}\u{202e}\x1b[1A\n# second line", " ".repeat(70));
     let text = ask_text(&interrupt(command(&hidden)), &paper(60, true));
     insta::assert_snapshot!(text, @r#"
-    ? Codex wants to run a command outside the sandbox
+    ? Codex wants to run a command
         $ ls
                             ;\trm -rf ~\u{200b}\u{202e}\x1b[1A
           # second line

@@ -1,9 +1,9 @@
 //! A scripted turn with a bit of everything, and ways to look at it.
 
+use bindery::core::part::Part;
 use bindery_cli::terminal::{Sink, Style};
 use bindery_cli::view::View;
 use bindery_cli::view::output::Stream;
-use bindery_core::part::Part;
 use serde_json::Value;
 
 /// The parts of the turn.

@@ -1,8 +1,8 @@
 //! Whole turns, on screens and in pipes.
 
+use bindery::core::part::Part;
 use bindery_cli::terminal::{Sink, Style};
 use bindery_cli::view::View;
-use bindery_core::part::Part;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use serde_json::json;
@@ -125,7 +125,7 @@ fn parts_that_are_not_understood_are_shown() {
     let turn = from_json(json!([
         {"type": "custom", "kind": "codex.future", "providerMetadata": {"codex": {"a": 1}}},
         {"type": "custom", "kind": "codex.subagent",
-            "providerMetadata": {"codex": {"threadId": "t9", "part": {"type": "new"}}}},
+            "providerMetadata": {"codex": {"agentThreadId": "t9", "part": {"type": "new"}}}},
         {"type": "tool-result", "toolCallId": "x", "toolName": "lookup", "result": {"rows": 3}},
         {"type": "tool-result", "toolCallId": "y", "toolName": "codex_file_change",
             "result": {"changes": "?", "status": "failed"}},
@@ -171,7 +171,7 @@ fn nothing_that_others_wrote_reaches_the_terminal_as_a_sequence() {
         {"type": "custom", "kind": "codex.notice",
             "providerMetadata": codex(json!({"level": "warning", "text": HOSTILE}))},
         {"type": "custom", "kind": "codex.subagent", "providerMetadata": codex(json!({
-            "threadId": "x", "name": HOSTILE, "part": {"type": "error", "error": HOSTILE}}))},
+            "agentThreadId": "x", "name": HOSTILE, "part": {"type": "error", "error": HOSTILE}}))},
         {"type": "error", "error": {"message": HOSTILE, "kind": HOSTILE}},
         {"type": "finish", "usage": {"inputTokens": {}, "outputTokens": {}},
             "finishReason": {"unified": "stop"},

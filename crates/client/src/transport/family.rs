@@ -1,8 +1,9 @@
 //! The processes a process has started, and those they have started.
 //!
-//! Codex 0.166 gives every command a session of its own, so a signal to Codex's group does not reach
-//! it; and when Codex goes, only the command's own process goes with it, not what that has started.
-//! So the family is looked up while its parents still live, and what is left is ended afterwards.
+//! Codex 0.166 gives every command a session of its own, so a signal to Codex's group does not
+//! reach it; and when Codex goes, only the command's own process goes with it, not what that has
+//! started. So the family is looked up while its parents still live, and what is left is ended
+//! afterwards.
 
 /// One process, told apart from a later one with the same number by when it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,22 +1,19 @@
 //! The task behind a turn: events in, parts out, questions asked, deadlines kept.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::{Answer, Interrupt};
 use bindery_core::map::answer_to_reply;
-use bindery_core::map::app_server_to_part::{Cut, Ledger, TurnMapper};
+use bindery_core::map::app_server_to_part::{Cut, TurnMapper};
 use bindery_core::part::Part;
 use bindery_core::wire::app_server::notification::{Body, Notification};
 use bindery_core::wire::app_server::request::ServerRequest;
 use bindery_core::wire::rpc::{RequestId, RpcError};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Deadlines, TurnControl};
-use crate::answerer::Answerer;
+use super::questions::{Question, Questions, Said};
+use super::{Deadlines, Seat, TurnControl};
+use crate::interrupts::Interrupts;
 use crate::switchboard::Event;
 use crate::transport::End;
 
@@ -27,19 +24,12 @@ pub(super) struct Drive {
     events: mpsc::Receiver<Event>,
     parts: mpsc::Sender<Part>,
     deadlines: Deadlines,
-    answerer: Arc<dyn Answerer>,
-    /// Answers being made; their ids lead back to the questions.
-    answers: JoinSet<Option<Answer>>,
-    questions: HashMap<Id, Question>,
+    questions: Questions,
     /// Requests of ours that nobody waits for, such as the interrupt.
     errands: JoinSet<()>,
     clock: Clock,
-}
-
-struct Question {
-    id: RequestId,
-    interrupt: Interrupt,
-    task: AbortHandle,
+    /// `finish`, held back until it may be told.
+    last: Option<Part>,
 }
 
 /// When patience ends.
@@ -49,14 +39,31 @@ struct Clock {
     last: Instant,
     /// When we asked Codex to stop.
     stopping: Option<Instant>,
+    /// When a question was last left to the reader, who has not been told to answer yet.
+    left: Option<Instant>,
 }
 
 /// What woke the drive.
 enum Wake {
     Event(Option<Event>),
-    Answered(Id, Option<Answer>),
+    Answered(Box<(Question, Said)>),
     Stop,
-    Late(&'static str),
+    Late(Limit),
+}
+
+/// Which patience ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// Codex did not confirm the interrupt.
+    Interrupt,
+    /// The turn took too long.
+    Whole,
+    /// Nothing moved.
+    Idle,
+    /// No further question came: the reader's step may end.
+    Settled,
+    /// None in sight.
+    Far,
 }
 
 impl Drive {
@@ -66,7 +73,7 @@ impl Drive {
         events: mpsc::Receiver<Event>,
         parts: mpsc::Sender<Part>,
         deadlines: Deadlines,
-        answerer: Arc<dyn Answerer>,
+        questions: Questions,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -75,30 +82,81 @@ impl Drive {
             events,
             parts,
             deadlines,
-            answerer,
-            answers: JoinSet::new(),
-            questions: HashMap::new(),
+            questions,
             errands: JoinSet::new(),
-            clock: Clock { started: now, last: now, stopping: None },
+            clock: Clock { started: now, last: now, stopping: None, left: None },
+            last: None,
         }
     }
 
-    /// Runs until `finish` is given; gives the thread's totals for its next turn.
-    pub(super) async fn run(mut self) -> Ledger {
+    /// Runs until `finish` is given and gives the seat back.
+    pub(super) async fn run(mut self, seat: Seat) {
+        let mut ours = false;
         let first = self.mapper.begin();
         self.give(first).await;
         while !self.mapper.is_finished() {
             match self.wake().await {
                 Wake::Event(Some(event)) => self.event(event).await,
                 Wake::Event(None) => self.closed(&End::closed()).await,
-                Wake::Answered(task, answer) => self.answered(task, answer).await,
+                Wake::Answered(answered) => self.answered(answered.0, answered.1).await,
                 Wake::Stop => self.stop(),
-                Wake::Late(what) => self.late(what).await,
+                Wake::Late(Limit::Settled) => self.pause().await,
+                Wake::Late(limit) => {
+                    ours = limit != Limit::Far;
+                    self.late(limit).await;
+                }
             }
         }
-        // The interrupt's reply is not worth waiting for; its sending is.
+        self.leave(seat, ours).await;
+    }
+
+    /// `ours` tells that we ended the turn and not Codex.
+    async fn leave(mut self, seat: Seat, ours: bool) {
+        if ours {
+            // Codex still runs it, so the thread stays taken until the interrupt is through; the
+            // reader does not wait for that.
+            self.say_last().await;
+            self.wind_down().await;
+        }
+        self.hang_up().await;
+        // Whoever hears the end may start the next turn at once.
+        seat.give_back(self.mapper.ledger().for_next_turn());
+        self.say_last().await;
         while self.errands.join_next().await.is_some() {}
-        self.mapper.ledger().for_next_turn()
+    }
+
+    /// Waits for our errands. What Codex says meanwhile must be taken, or their replies would wait
+    /// behind it.
+    async fn wind_down(&mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                done = self.errands.join_next() => if done.is_none() { return },
+                Some(event) = self.events.recv() => self.turn_away(event),
+            }
+        }
+    }
+
+    async fn hang_up(&mut self) {
+        self.events.close();
+        while let Some(event) = self.events.recv().await {
+            self.turn_away(event);
+        }
+    }
+
+    /// Codex waits forever for an answer, so what it still asks is refused.
+    fn turn_away(&mut self, event: Event) {
+        if let Event::Request(id, _) = event {
+            self.refuse(id, "the turn is over");
+        }
+    }
+
+    async fn say_last(&mut self) {
+        if let Some(finish) = self.last.take() {
+            let _ = self.send(finish).await;
+        }
+        // A channel nobody sends to takes the place of the reader's, which thereby ends.
+        self.parts = mpsc::channel(1).0;
     }
 
     async fn wake(&mut self) -> Wake {
@@ -109,26 +167,24 @@ impl Drive {
             () = sleep_until(at) => Wake::Late(what),
             () = self.control.stop.cancelled(), if !stopping => Wake::Stop,
             () = self.parts.closed(), if !stopping => Wake::Stop,
-            Some(done) = self.answers.join_next_with_id() => match done {
-                Ok((task, answer)) => Wake::Answered(task, answer),
-                // A panic or a withdrawal is no answer.
-                Err(err) => Wake::Answered(err.id(), None),
-            },
+            Some(answered) = self.questions.next() => Wake::Answered(Box::new(answered)),
             event = self.events.recv() => Wake::Event(event),
         }
     }
 
-    /// The next deadline and its name.
-    fn patience(&self) -> (Instant, &'static str) {
+    /// The next deadline.
+    fn patience(&self) -> (Instant, Limit) {
         if let Some(asked) = self.clock.stopping {
-            return (asked + self.deadlines.interrupt, "interrupt");
+            return (asked + self.deadlines.interrupt, Limit::Interrupt);
         }
-        let whole = self.deadlines.whole.map(|whole| (self.clock.started + whole, "turn"));
+        let whole = self.deadlines.whole.map(|whole| (self.clock.started + whole, Limit::Whole));
         // A person may take all the time there is.
-        let idle =
-            self.questions.is_empty().then(|| (self.clock.last + self.deadlines.idle, "idle"));
-        let far = (Instant::now() + std::time::Duration::from_secs(86_400), "far");
-        [whole, idle].into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or(far)
+        let idle = self.questions.is_empty().then(|| self.clock.last + self.deadlines.idle);
+        let settled = self.clock.left.zip(self.deadlines.settle).map(|(left, time)| left + time);
+        let idle = idle.map(|at| (at, Limit::Idle));
+        let settled = settled.map(|at| (at, Limit::Settled));
+        let far = (Instant::now() + std::time::Duration::from_secs(86_400), Limit::Far);
+        [whole, idle, settled].into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or(far)
     }
 
     async fn event(&mut self, event: Event) {
@@ -148,8 +204,10 @@ impl Drive {
         if !retry {
             self.clock.last = Instant::now();
         }
-        if let Body::RequestResolved(id) = &notification.body {
-            self.withdraw(id);
+        match &notification.body {
+            Body::RequestResolved(id) => self.resolved(id).await,
+            Body::ItemCompleted(note) => self.questions.item_ended(&note.id),
+            _ => {}
         }
         let parts = self.mapper.notify(notification);
         self.give(parts).await;
@@ -166,35 +224,36 @@ impl Drive {
 
     async fn asked(&mut self, id: RequestId, request: &ServerRequest) {
         self.clock.last = Instant::now();
-        let name = ApprovalId::new(format!("{}:{}", self.control.turn_id, show(&id)));
-        let (parts, interrupt) = self.mapper.ask(&name, request);
+        let (parts, interrupt) = self.mapper.ask(&Interrupts::token(), request);
+        match interrupt {
+            Some(interrupt) => {
+                if self.questions.ask(id, interrupt) {
+                    self.clock.left = Some(Instant::now());
+                }
+            }
+            None => self.refuse(id, "nobody here can answer this question"),
+        }
         self.give(parts).await;
-        let Some(interrupt) = interrupt else {
-            return self.refuse(id, "this question is not understood");
-        };
-        let task = self.answers.spawn(self.answerer.answer(interrupt.clone()));
-        self.questions.insert(task.id(), Question { id, interrupt, task });
     }
 
-    async fn answered(&mut self, task: Id, answer: Option<Answer>) {
-        let Some(Question { id, interrupt, .. }) = self.questions.remove(&task) else { return };
+    async fn answered(&mut self, question: Question, said: Said) {
+        let Question { id, interrupt, .. } = question;
         self.clock.last = Instant::now();
-        let refusal = || Answer::refusal(&interrupt.ask, "nobody answered");
-        let answer = answer.unwrap_or_else(refusal);
-        let (answer, reply) = match answer_to_reply::reply(&interrupt.ask, &answer) {
-            Ok(reply) => (answer, Ok(reply)),
-            Err(why) => {
+        let answer = match said {
+            Said::Answer(answer) => answer,
+            Said::Nothing => self.no_answer(&interrupt, "nobody answered"),
+            Said::Late => self.no_answer(&interrupt, "nobody answered in time"),
+            Said::Unfit(why) => {
                 let text = format!("an answer was not accepted and counts as no: {why}");
                 let parts = self.mapper.notice("answer", &text);
                 self.give(parts).await;
-                let refusal = refusal();
-                let reply = answer_to_reply::reply(&interrupt.ask, &refusal);
-                (refusal, reply)
+                self.no_answer(&interrupt, &text)
             }
         };
         let parts = self.mapper.answered(&interrupt, &answer);
-        match reply {
+        match answer_to_reply::reply(&interrupt.ask, &answer) {
             Ok(reply) => {
+                self.questions.sent(id.clone(), interrupt);
                 let peer = self.control.server.peer().clone();
                 self.errands.spawn(async move { drop(peer.respond(&id, reply).await) });
             }
@@ -203,12 +262,30 @@ impl Drive {
         self.give(parts).await;
     }
 
-    /// Codex needs no answer any more: the turn was interrupted, or another client answered.
-    fn withdraw(&mut self, id: &serde_json::Value) {
-        for question in self.questions.values() {
-            if serde_json::to_value(&question.id).is_ok_and(|known| known == *id) {
-                question.task.abort();
+    fn no_answer(&self, interrupt: &Interrupt, why: &str) -> Answer {
+        self.questions.refused(interrupt, why);
+        Answer::refusal(&interrupt.ask, why)
+    }
+
+    /// Ends the reader's step: what is left to the reader is asked, and nothing else is to come
+    /// before it is answered. The turn goes on with the answers, in the next step.
+    async fn pause(&mut self) {
+        self.clock.left = None;
+        if !self.questions.any_left() {
+            return;
+        }
+        for part in self.mapper.pause() {
+            if self.send(part).await.is_err() {
+                return;
             }
+        }
+    }
+
+    /// Codex needs no answer any more. It is sent none, not even a no.
+    async fn resolved(&mut self, id: &serde_json::Value) {
+        if let Some(question) = self.questions.resolved(id) {
+            let parts = self.mapper.withdrawn(&question.interrupt);
+            self.give(parts).await;
         }
     }
 
@@ -232,21 +309,21 @@ impl Drive {
         });
     }
 
-    async fn late(&mut self, what: &str) {
-        let parts = match what {
-            "interrupt" => self.mapper.stop(),
-            "far" => return,
-            _ => {
+    async fn late(&mut self, limit: Limit) {
+        let parts = match limit {
+            Limit::Interrupt => self.mapper.stop(),
+            Limit::Far | Limit::Settled => return,
+            Limit::Whole | Limit::Idle => {
                 self.stop();
-                self.mapper.cut(&self.timeout(what))
+                self.mapper.cut(&self.timeout(limit))
             }
         };
         self.give(parts).await;
     }
 
-    fn timeout(&self, what: &str) -> Cut {
-        let message = match (what, self.deadlines.whole) {
-            ("turn", Some(whole)) => format!("the turn took longer than {whole:?}"),
+    fn timeout(&self, limit: Limit) -> Cut {
+        let message = match (limit, self.deadlines.whole) {
+            (Limit::Whole, Some(whole)) => format!("the turn took longer than {whole:?}"),
             _ => format!("Codex made no progress for {:?}", self.deadlines.idle),
         };
         Cut { kind: "timeout".to_owned(), message }
@@ -263,36 +340,27 @@ impl Drive {
 
     /// Waits for room: a slow reader slows the turn. A reader that left is noticed by `wake`.
     async fn give(&mut self, parts: Vec<Part>) {
+        let begin = Instant::now();
         for part in parts {
-            let stopped = self.control.stop.clone();
-            tokio::select! {
-                biased;
-                sent = self.parts.send(part.clone()) => if sent.is_err() { return },
-                // Somebody wants it stopped while nobody reads: ask Codex first, then go on waiting.
-                () = stopped.cancelled(), if self.clock.stopping.is_none() => {
-                    self.stop();
-                    if self.parts.send(part).await.is_err() {
-                        return;
-                    }
-                }
+            if matches!(part, Part::Finish { .. }) {
+                self.last = Some(part);
+            } else if self.send(part).await.is_err() {
+                break;
             }
         }
+        // The time our reader takes is no silence of Codex's.
+        self.clock.last += begin.elapsed();
     }
-}
 
-impl Drop for Drive {
-    /// Answers that are still being made are of no use to anybody.
-    fn drop(&mut self) {
-        self.answers.abort_all();
-        for (_, question) in self.questions.drain() {
-            question.task.abort();
+    async fn send(&mut self, part: Part) -> Result<(), mpsc::error::SendError<()>> {
+        let may_stop = self.clock.stopping.is_none() && !self.mapper.is_finished();
+        tokio::select! {
+            biased;
+            room = self.parts.reserve() => return room.map(|room| room.send(part)),
+            () = self.control.stop.cancelled(), if may_stop => {}
         }
-    }
-}
-
-fn show(id: &RequestId) -> String {
-    match id {
-        RequestId::Number(number) => number.to_string(),
-        RequestId::Text(text) => text.clone(),
+        // Somebody wants it stopped while nobody reads: ask Codex first, then go on waiting.
+        self.stop();
+        self.parts.reserve().await.map(|room| room.send(part))
     }
 }

@@ -16,7 +16,7 @@ use crate::server::LONG;
 use crate::stdio::{assert_dies, lives};
 
 /// The native program that tests run against.
-fn codex() -> PathBuf {
+pub(crate) fn codex() -> PathBuf {
     let path = std::env::var_os("BINDERY_TEST_CODEX").map_or_else(installed, PathBuf::from);
     assert!(
         path.is_file(),

@@ -24,3 +24,9 @@ mod run_chat;
 
 #[cfg(unix)]
 mod exec;
+
+mod fault;
+
+mod specimen;
+
+mod schema;

@@ -99,6 +99,8 @@ pub struct TurnMapper {
     strange: Vec<(ItemId, Part)>,
     last_diff: Option<String>,
     plans: u32,
+    /// The turn's first user message has come; any other steers it.
+    asked: bool,
     failed: bool,
     started: bool,
     finished: bool,
@@ -117,6 +119,7 @@ impl TurnMapper {
             strange: Vec::new(),
             last_diff: None,
             plans: 0,
+            asked: false,
             failed: false,
             started: false,
             finished: false,
@@ -173,6 +176,9 @@ impl TurnMapper {
         id: &ApprovalId,
         request: &ServerRequest,
     ) -> (Vec<Part>, Option<Interrupt>) {
+        if self.finished {
+            return (Vec::new(), None);
+        }
         let mut parts = self.begin();
         let interrupt = question::ask(self, id, request, &mut parts);
         (parts, interrupt)
@@ -204,15 +210,39 @@ impl TurnMapper {
         parts
     }
 
+    /// Codex needs no answer any more; a question that stood for a call of its own is closed.
+    pub fn withdrawn(&mut self, interrupt: &Interrupt) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let item = ItemId::new(interrupt.call_id.as_str());
+        if question::stands_alone(&item) {
+            self.tools.result(&item, json!({ "status": "withdrawn" }), true, &mut parts);
+        }
+        parts
+    }
+
+    /// Ends a step: the turn waits for answers that its reader gives, and goes on in another
+    /// stream. What this step used is told now, so that the steps add up to the turn.
+    pub fn pause(&mut self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if self.finished {
+            return parts;
+        }
+        parts.extend(self.begin());
+        self.runs.close(&mut parts);
+        parts.push(self.finish_part(FinishReason::new(Unified::ToolCalls, "waiting"), None));
+        self.context.ledger = self.context.ledger.for_next_turn();
+        self.context.warnings.clear();
+        self.started = false;
+        parts
+    }
+
     /// Ends the turn for a reason that Codex did not give: death, silence, a deadline.
     pub fn cut(&mut self, cut: &Cut) -> Vec<Part> {
         if self.finished {
             return Vec::new();
         }
         let mut parts = self.begin();
-        parts.push(Part::Error { error: json!({ "message": cut.message, "kind": cut.kind }) });
-        self.close(&mut parts, "incomplete");
-        self.finish(&mut parts, FinishReason::new(Unified::Error, cut.kind.clone()), None);
+        self.end_by(cut, &mut parts);
         parts
     }
 
@@ -277,6 +307,9 @@ impl TurnMapper {
             Body::Notice { method, params } => parts.push(notice::notice(method, params)),
             Body::Unknown { method, why, params } => {
                 parts.push(notice::unknown(method, why, params));
+                if method == "turn/completed" {
+                    self.end_unread(why, parts);
+                }
             }
             Body::ThreadStarted(_)
             | Body::TurnStarted(_)
@@ -328,6 +361,18 @@ impl TurnMapper {
         self.finish(parts, reason, turn.duration_ms);
     }
 
+    /// The turn is over, though we cannot read how: waiting on would be waiting for ever.
+    fn end_unread(&mut self, why: &str, parts: &mut Vec<Part>) {
+        let message = format!("the turn ended, but its end cannot be read: {why}");
+        self.end_by(&Cut { kind: "protocol".to_owned(), message }, parts);
+    }
+
+    fn end_by(&mut self, cut: &Cut, parts: &mut Vec<Part>) {
+        parts.push(Part::Error { error: json!({ "message": cut.message, "kind": cut.kind }) });
+        self.close(parts, "incomplete");
+        self.finish(parts, FinishReason::new(Unified::Error, cut.kind.clone()), None);
+    }
+
     /// Ends whatever is open; Codex does not complete items of an interrupted or failed turn.
     fn close(&mut self, parts: &mut Vec<Part>, status: &str) {
         self.agents.close(parts);
@@ -338,16 +383,20 @@ impl TurnMapper {
 
     fn finish(&mut self, parts: &mut Vec<Part>, reason: FinishReason, duration_ms: Option<u64>) {
         self.finished = true;
+        parts.push(self.finish_part(reason, duration_ms));
+    }
+
+    fn finish_part(&self, reason: FinishReason, duration_ms: Option<u64>) -> Part {
         let mut details = Value::Object(self.context.origin());
         if let Some(duration) = duration_ms {
             details["durationMs"] = json!(duration);
         }
         self.context.ledger.describe(&mut details);
-        parts.push(Part::Finish {
+        Part::Finish {
             usage: self.context.ledger.turn_usage(),
             finish_reason: reason,
             provider_metadata: codex_metadata(details),
-        });
+        }
     }
 }
 

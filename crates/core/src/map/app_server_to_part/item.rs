@@ -59,7 +59,10 @@ pub(super) fn completed(mapper: &mut TurnMapper, note: &ItemNote, parts: &mut Ve
             learn_agents(mapper, other);
             match tool_of(other) {
                 Some((name, input)) => tool(mapper, note, &name, &input, parts),
-                None => parts.extend(marker(mapper, other, note)),
+                None => {
+                    parts.extend(marker(mapper, other, note));
+                    mapper.asked |= matches!(other, ThreadItem::UserMessage { .. });
+                }
             }
             extras(other, note, parts);
         }
@@ -149,6 +152,9 @@ fn marker(mapper: &TurnMapper, item: &ThreadItem, note: &ItemNote) -> Option<Par
             // The first piece of most turns, so an answer without text can be gone on with too.
             let mut details = Value::Object(mapper.context.origin());
             details["content"] = note.raw.get("content").cloned().unwrap_or_default();
+            if mapper.asked {
+                details["steering"] = json!(true);
+            }
             ("codex.user-message", details)
         }
         ThreadItem::FunctionCallOutput { .. } => ("codex.tool-output", note.raw.clone()),

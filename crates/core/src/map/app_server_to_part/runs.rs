@@ -14,7 +14,7 @@ use crate::part::{Delta, Part, Run as Edge};
 use crate::spec::codex_metadata;
 
 /// Which text of an item a run carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Channel {
     /// The answer.
     Message,
@@ -34,6 +34,8 @@ pub(super) struct Runs {
     open: Vec<Run>,
     abandoned: Vec<Run>,
     used: BTreeSet<PartId>,
+    /// What ever had a run, under its own name or an abandoned one's.
+    begun: BTreeSet<(ItemId, Channel)>,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,13 @@ struct Run {
 impl Runs {
     /// No runs yet.
     pub(super) fn new(origin: Map<String, Value>) -> Self {
-        Self { origin, open: Vec::new(), abandoned: Vec::new(), used: BTreeSet::new() }
+        Self {
+            origin,
+            open: Vec::new(),
+            abandoned: Vec::new(),
+            used: BTreeSet::new(),
+            begun: BTreeSet::new(),
+        }
     }
 
     /// Begins the run of an item, unless it is there.
@@ -143,9 +151,12 @@ impl Runs {
         self.open.iter().position(|run| run.item == *item && run.channel == channel)
     }
 
-    /// A summary ends when the next begins, before its item completes.
+    /// A summary ends when the next begins, before its item completes. What was only abandoned has
+    /// not ended.
     fn has_ended(&self, item: &ItemId, channel: Channel) -> bool {
-        self.find(item, channel).is_none() && self.used.contains(&part_id(item, channel, 0))
+        let mut live = self.open.iter().chain(&self.abandoned);
+        !live.any(|run| run.item == *item && run.channel == channel)
+            && self.begun.contains(&(item.clone(), channel))
     }
 
     fn position(&mut self, item: &ItemId, channel: Channel, parts: &mut Vec<Part>) -> usize {
@@ -153,6 +164,7 @@ impl Runs {
             return index;
         }
         self.supersede(channel);
+        self.begun.insert((item.clone(), channel));
         let taken = self.abandoned.iter().position(|run| run.channel == channel);
         let run = match taken.map(|index| self.abandoned.remove(index)) {
             Some(old) => Run {
@@ -279,3 +291,6 @@ fn part_id(item: &ItemId, channel: Channel, attempt: u32) -> PartId {
     }
     PartId::new(id)
 }
+
+#[cfg(test)]
+mod tests;

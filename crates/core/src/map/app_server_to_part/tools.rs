@@ -19,6 +19,8 @@ pub(super) struct Tools {
     origin: Map<String, Value>,
     declared: BTreeSet<String>,
     open: Vec<Call>,
+    /// Answered calls: a repeated item must not call, or answer, a second time.
+    done: BTreeSet<CallId>,
 }
 
 /// A call that has begun.
@@ -37,16 +39,16 @@ struct Call {
 impl Tools {
     /// No calls yet; the caller runs the `declared` tools itself.
     pub(super) fn new(declared: BTreeSet<String>, origin: Map<String, Value>) -> Self {
-        Self { origin, declared, open: Vec::new() }
+        Self { origin, declared, open: Vec::new(), done: BTreeSet::new() }
     }
 
     /// A call begins, its input not yet known.
     pub(super) fn announce(&mut self, item: &ItemId, name: &str, parts: &mut Vec<Part>) {
-        if self.find(item).is_some() {
+        let id = CallId::new(item.as_str());
+        if self.find(item).is_some() || self.done.contains(&id) {
             return;
         }
         let ours = !self.declared.contains(name);
-        let id = CallId::new(item.as_str());
         parts.push(Part::ToolInputStart(ToolInputStart {
             id: id.clone(),
             tool_name: name.to_owned(),
@@ -109,6 +111,7 @@ impl Tools {
             return;
         };
         let call = self.open.remove(index);
+        self.done.insert(call.id.clone());
         if !self.declared.contains(&call.name) {
             parts.push(call.result(result, is_error, false));
         }

@@ -92,7 +92,8 @@ fn joined(first: Option<&str>, rest: &[&str]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// FNV-1a: stable over versions and platforms, which std's hasher is not; nothing secret hangs on it.
+/// FNV-1a: stable over versions and platforms, which std's hasher is not; nothing secret hangs
+/// on it.
 pub(super) fn digest(text: &str) -> String {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", text.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step))

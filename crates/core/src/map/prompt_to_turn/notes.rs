@@ -45,7 +45,8 @@ impl<'a> Notes<'a> {
             self.unsupported(
                 "reasoning parts",
                 format!(
-                    "{parts} left out of the history: Codex takes reasoning only in the provider's encrypted form"
+                    "{parts} left out of the history: Codex takes reasoning only in the \
+                     provider's encrypted form"
                 ),
             );
         }
