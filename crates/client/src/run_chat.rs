@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bindery_core::map::exec_to_ndjson::{Cause, Exit};
+use bindery_core::map::exec_to_part::EventParts;
 use bindery_core::ndjson::{self, Dialect, Event};
 use bindery_core::part::Part;
 use tokio::sync::mpsc;
@@ -106,7 +107,8 @@ pub async fn run_chat(
     outputs: mpsc::Sender<Output>,
 ) -> Exit {
     let mapper = agent.mapper(request, options);
-    let mut stream = Stream { mapper, form: options.form, outputs };
+    let parts = EventParts::default();
+    let mut stream = Stream { mapper, form: options.form, parts, outputs };
     let exit = match start(agent, request, abort).await {
         Ok(command) => process::run(agent, &command, options, abort, &mut stream).await,
         Err(exit) => exit,
@@ -152,6 +154,8 @@ fn not_started(err: &Error) -> Exit {
 struct Stream {
     mapper: Option<Box<dyn StdoutMapper>>,
     form: Form,
+    /// For the events of an agent without a mapper.
+    parts: EventParts,
     outputs: mpsc::Sender<Output>,
 }
 
@@ -172,17 +176,28 @@ impl Stream {
                 ndjson::write(event, dialect, &mut line);
                 vec![Output::Lines(line)]
             }
-            (None, Form::Parts) => Vec::new(),
+            (None, Form::Parts) => {
+                let mut parts = Vec::new();
+                self.parts.take(event, &mut parts);
+                vec![Output::Parts(parts)]
+            }
         }
     }
 
     fn end(&mut self, exit: &Exit) -> Vec<Output> {
-        match (&mut self.mapper, exit.cause) {
-            (Some(mapper), _) => mapper.end(exit),
-            // Nobody else can tell what became of a run that never was.
-            (None, Some(Cause::NotStarted)) => self.event(&Event::Result(exit.result())),
-            (None, _) => Vec::new(),
+        if let Some(mapper) = &mut self.mapper {
+            return mapper.end(exit);
         }
+        // An agent that tells its own lines tells its own result, if it ever ran.
+        if self.form != Form::Parts && exit.cause != Some(Cause::NotStarted) {
+            return Vec::new();
+        }
+        let result = exit.result();
+        let message = result.error.clone();
+        let error = message.map(|message| Event::Error { message, fatal: true });
+        let mut outputs: Vec<_> = error.iter().flat_map(|error| self.event(error)).collect();
+        outputs.extend(self.event(&Event::Result(result)));
+        outputs
     }
 
     async fn send_all(&self, outputs: Vec<Output>) -> bool {

@@ -9,3 +9,7 @@ mod markdown;
 mod view;
 
 mod approval;
+
+mod map;
+
+mod agent;

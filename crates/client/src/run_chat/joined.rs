@@ -7,8 +7,7 @@ use super::Output;
 /// Puts outputs one after the other; lines of ours never fall into a line of the agent's.
 #[derive(Debug, Default)]
 pub struct Joined {
-    /// The specification in which parts are written.
-    pub spec: Spec,
+    spec: Spec,
     /// The agent's last byte was no line feed.
     inside: bool,
     /// Lines that wait for the end of the agent's line.
@@ -19,6 +18,11 @@ pub struct Joined {
 const WAITING: usize = 1024 * 1024;
 
 impl Joined {
+    /// Nothing yet; parts are written as `spec` wants.
+    pub fn new(spec: Spec) -> Self {
+        Self { spec, ..Self::default() }
+    }
+
     /// The bytes of one output.
     pub fn push(&mut self, output: &Output) -> Vec<u8> {
         match output {
