@@ -187,8 +187,8 @@ impl StdoutMapper for TextMapper {
 fn half_at_end(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     let unfinished = |len: &usize| {
-        let piece = &tail[tail.len() - len..];
-        matches!(std::str::from_utf8(piece), Err(err) if err.error_len().is_none() && err.valid_up_to() == 0)
+        let piece = std::str::from_utf8(&tail[tail.len() - len..]);
+        piece.is_err_and(|err| err.error_len().is_none() && err.valid_up_to() == 0)
     };
     (1..=tail.len()).filter(unfinished).max().unwrap_or(0)
 }

@@ -211,8 +211,8 @@ impl Reader<'_> {
                 }
                 read = read(&mut err, &mut err_chunk) => {
                     late += self.late(read);
-                    let mut outputs = Vec::new();
-                    stderr.push(&err_chunk[..read], &mut |event| outputs.extend(stream.event(event)));
+                    let (mut outputs, bytes) = (Vec::new(), &err_chunk[..read]);
+                    stderr.push(bytes, &mut |event| outputs.extend(stream.event(event)));
                     outputs
                 }
                 () = self.leftovers() => break,

@@ -85,10 +85,10 @@ raw_fields! {
 raw_fields! {
     /// An item or an older event: every field that any of them has and we give meaning to.
     Fields {
-        r#type, item_type, id, text, message, status, command, aggregated_output, exit_code, changes,
-        server, tool, arguments, result, error, query, action, items, prompt, receiver_thread_ids,
-        agents_states, call_id, cwd, stdout, stderr, success, invocation, plan, explanation, chunk,
-        info, input_tokens, cached_input_tokens, output_tokens, reasoning_output_tokens,
-        total_token_usage,
+        r#type, item_type, id, text, message, status, command, aggregated_output, exit_code,
+        changes, server, tool, arguments, result, error, query, action, items, prompt,
+        receiver_thread_ids, agents_states, call_id, cwd, stdout, stderr, success, invocation,
+        plan, explanation, chunk, info, input_tokens, cached_input_tokens, output_tokens,
+        reasoning_output_tokens, total_token_usage,
     } nested {}
 }
