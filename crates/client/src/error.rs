@@ -96,6 +96,20 @@ pub enum Error {
         /// What was wrong with the answer.
         why: String,
     },
+    /// A command-line agent cannot take the request.
+    #[error("`{agent}` cannot take the request: {why}")]
+    ChatRequest {
+        /// The agent.
+        agent: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The description of a command-line agent is wrong.
+    #[error("the description of an agent is wrong: {why}")]
+    AgentDescription {
+        /// What is wrong with it.
+        why: String,
+    },
     /// What we were to send cannot be written as JSON.
     #[error("cannot write `{what}` as JSON")]
     Encode {
@@ -122,6 +136,8 @@ impl Error {
             Self::Busy { .. } => "thread_busy",
             Self::LineTooLong { .. } => "line_too_long",
             Self::Protocol { .. } => "protocol",
+            Self::ChatRequest { .. } => "chat_request",
+            Self::AgentDescription { .. } => "agent_description",
             Self::Encode { .. } => "encode",
         }
     }

@@ -37,3 +37,7 @@ mod pty;
 
 #[cfg(target_os = "linux")]
 mod interactive;
+
+mod map;
+
+mod agent;

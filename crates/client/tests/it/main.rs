@@ -19,6 +19,12 @@ mod failure;
 
 mod history;
 
+#[cfg(unix)]
+mod run_chat;
+
+#[cfg(unix)]
+mod exec;
+
 mod fault;
 
 mod specimen;
