@@ -16,7 +16,7 @@ pub struct Version {
 }
 
 /// The oldest Codex that the tests of this version were seen to pass with.
-pub const OLDEST: Version = Version { major: 0, minor: 1, patch: 0 };
+pub const OLDEST: Version = Version { major: 0, minor: 130, patch: 0 };
 
 impl Version {
     /// Reads the version out of a user agent: `<client>/0.166.0 (…)`.
