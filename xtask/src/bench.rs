@@ -19,8 +19,19 @@ pub mod cpu;
 
 pub mod report;
 
+pub mod turn;
+
+pub mod map;
+
 /// All benches.
-pub const BENCHES: &[Bench] = &[];
+pub const BENCHES: &[Bench] = &[
+    turn::BENCH,
+    Bench {
+        name: "map",
+        about: "`bindery map` on a long stream: CPU time and memory, beside a Node script",
+        run: map::run,
+    },
+];
 
 /// One bench.
 pub struct Bench {

@@ -27,7 +27,7 @@ pub use bindery_core as core;
 pub use bindery_client::answerer::Answerer;
 pub use bindery_client::app_server::{AppServer, ConnectOptions};
 pub use bindery_client::error::Error;
-pub use bindery_client::model::{Call, LanguageModel, ModelSettings};
+pub use bindery_client::model::{Call, LanguageModel, ModelSettings, Step};
 pub use bindery_client::transport::stdio::Launch;
 pub use bindery_client::turn::{Deadlines, Turn, TurnControl, TurnRequest};
 pub use bindery_core::call::CallOptions;

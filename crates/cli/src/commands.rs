@@ -2,6 +2,8 @@
 
 pub mod run;
 
+pub mod map;
+
 pub mod doctor;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ pub struct Bindery {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Map(map::Map),
     Doctor(doctor::Doctor),
 }
 
@@ -27,6 +30,7 @@ impl Bindery {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Run(run) => run.run().await,
+            Command::Map(map) => map.run(),
             Command::Doctor(doctor) => doctor.run().await,
         }
     }

@@ -36,6 +36,20 @@ impl Answerer for Refuse {
     }
 }
 
+/// Leaves everything to whoever reads the turn: answers come by token.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByToken;
+
+impl Answerer for ByToken {
+    fn answer(&self, _: Interrupt) -> BoxFuture<'static, Option<Answer>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn leaves(&self, _: &Interrupt) -> bool {
+        true
+    }
+}
+
 /// Refuses everything; what a turn has when nobody was named.
 pub fn refuse() -> Arc<dyn Answerer> {
     Arc::new(Refuse)

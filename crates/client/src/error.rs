@@ -72,6 +72,9 @@ pub enum Error {
     /// The prompt cannot be run.
     #[error(transparent)]
     Prompt(#[from] PlanError),
+    /// A call brought answers, and no turn waits for them.
+    #[error("the call only brings answers, and no turn waits for them")]
+    NothingWaits,
     /// The thread is in the middle of a turn; Codex would take a second one for a steer.
     #[error("thread `{thread}` is busy with another turn")]
     Busy {
@@ -123,6 +126,20 @@ pub enum Error {
         /// What was wrong with the answer.
         why: String,
     },
+    /// A command-line agent cannot take the request.
+    #[error("`{agent}` cannot take the request: {why}")]
+    ChatRequest {
+        /// The agent.
+        agent: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The description of a command-line agent is wrong.
+    #[error("the description of an agent is wrong: {why}")]
+    AgentDescription {
+        /// What is wrong with it.
+        why: String,
+    },
     /// What we were to send cannot be written as JSON.
     #[error("cannot write `{what}` as JSON")]
     Encode {
@@ -145,6 +162,7 @@ impl Error {
             Self::Rpc { .. } => "rpc",
             Self::Overloaded { .. } => "overloaded",
             Self::Prompt(err) => err.code(),
+            Self::NothingWaits => "nothing_waits",
             Self::Busy { .. } => "thread_busy",
             Self::ThreadHeld { .. } => "thread_held",
             Self::PoolBusy { .. } => "busy",
@@ -153,6 +171,8 @@ impl Error {
             Self::ShuttingDown => "shutting_down",
             Self::LineTooLong { .. } => "line_too_long",
             Self::Protocol { .. } => "protocol",
+            Self::ChatRequest { .. } => "chat_request",
+            Self::AgentDescription { .. } => "agent_description",
             Self::Encode { .. } => "encode",
         }
     }
@@ -167,6 +187,9 @@ impl Error {
             Self::TooOld { .. } => "update it with `npm install -g @openai/codex@latest`",
             Self::Prompt(err) => return err.hint(),
             Self::Overloaded { .. } => "try again later",
+            Self::NothingWaits => {
+                "the turn may have ended or its process restarted; send a user message to go on"
+            }
             Self::Busy { .. } => "wait for it, steer it, or fork the thread",
             Self::ThreadHeld { .. } => "end the other process, or fork the thread",
             Self::PoolBusy { retry_after, .. } => {

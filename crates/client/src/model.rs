@@ -1,7 +1,14 @@
-//! Codex as a language model in the AI SDK's shape: a call goes in, a turn comes out.
+//! Codex as a language model in the AI SDK's shape: a call goes in, a step of a turn comes out.
+
+mod answers;
+
+mod staff;
+
+mod step;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bindery_core::call::CallOptions;
 use bindery_core::content::{Gather, Generated};
@@ -18,7 +25,13 @@ use futures_util::future::BoxFuture;
 use crate::answerer::{self, Answerer};
 use crate::app_server::AppServer;
 use crate::error::Error;
+use crate::interrupts::Interrupts;
+use crate::tools::ToolSet;
 use crate::turn::{Deadlines, Turn, TurnRequest};
+
+use self::staff::Staff;
+use self::step::Parked;
+pub use self::step::Step;
 
 /// Starts threads for new conversations; a pool hands out ones that it has kept warm.
 pub trait Threads: Send + Sync + 'static {
@@ -54,8 +67,13 @@ pub struct ModelSettings {
     pub plan: PlanContext,
     /// How long a turn may take.
     pub deadlines: Deadlines,
-    /// Who answers its questions.
+    /// Tools that Codex may call and that run here; fixed at a thread's start.
+    pub tools: ToolSet,
+    /// Who answers its other questions. With [`crate::answerer::ByToken`] they are left to the
+    /// caller: the stream ends, and a later call brings the answers.
     pub answerer: Arc<dyn Answerer>,
+    /// Where its questions are recorded, to be answered by token.
+    pub interrupts: Interrupts,
     /// Where threads for new conversations come from.
     pub threads: Arc<dyn Threads>,
 }
@@ -65,8 +83,10 @@ impl Default for ModelSettings {
         Self {
             thread: ThreadSettings::default(),
             plan: PlanContext::default(),
-            deadlines: Deadlines::default(),
+            deadlines: Deadlines { settle: Some(SETTLE), ..Deadlines::default() },
+            tools: ToolSet::default(),
             answerer: answerer::refuse(),
+            interrupts: Interrupts::default(),
             threads: Arc::new(OnDemand),
         }
     }
@@ -79,6 +99,8 @@ pub struct LanguageModel {
     settings: ModelSettings,
     /// Threads that are open here, and what they were opened with.
     open: Arc<Mutex<HashMap<ThreadId, Opened>>>,
+    /// Turns that wait for answers of their callers.
+    parked: Parked,
 }
 
 #[derive(Clone, PartialEq)]
@@ -90,11 +112,15 @@ struct Opened {
 /// A turn, and what its thread was opened with.
 #[derive(Debug)]
 pub struct Call {
-    /// The running turn.
-    pub turn: Turn,
+    /// The running turn, to its end or until it waits for the caller.
+    pub turn: Step,
     /// The thread's answer to being opened; none for one that was open before.
     pub opened: Option<ThreadOpened>,
 }
+
+/// Questions of one model response come within milliseconds of each other; later ones are told in
+/// the next step, so nothing hangs on this being long enough.
+const SETTLE: Duration = Duration::from_millis(50);
 
 /// Threads remembered as open; forgetting one costs a `thread/resume`, nothing else.
 const REMEMBERED: usize = 1024;
@@ -102,7 +128,8 @@ const REMEMBERED: usize = 1024;
 impl LanguageModel {
     /// A model on this server.
     pub fn new(server: AppServer, settings: ModelSettings) -> Self {
-        Self { server, settings, open: Arc::default() }
+        let parked = Parked::new(settings.deadlines.answer);
+        Self { server, settings, open: Arc::default(), parked }
     }
 
     /// The same server and open threads with other settings.
@@ -141,6 +168,45 @@ impl LanguageModel {
     }
 
     async fn run(&self, plan: TurnPlan) -> Result<Call, Error> {
+        if let ThreadChoice::Resume(thread) = &plan.thread
+            && let Some(turn) = self.parked.take(thread)
+        {
+            if !plan.answers.is_empty() {
+                return Ok(self.go_on(turn, plan));
+            }
+            // The caller has something newer to say; what was asked is no longer of interest.
+            withdraw(turn).await;
+        }
+        if plan.only_answers() {
+            return Err(Error::NothingWaits);
+        }
+        self.begin(plan).await
+    }
+
+    /// Whether a turn of this thread waits for answers of the caller.
+    pub fn waits(&self, thread: &ThreadId) -> bool {
+        self.parked.has(thread)
+    }
+
+    /// Goes on with a turn that waited.
+    fn go_on(&self, turn: Turn, plan: TurnPlan) -> Call {
+        let refused = answers::deliver(&self.settings.interrupts, turn.thread_id(), plan.answers);
+        for why in refused {
+            tracing::warn!(thread = %turn.thread_id(), %why, "an answer was not taken");
+        }
+        if !plan.input.is_empty() {
+            let control = turn.control();
+            // The reply comes behind the parts that the caller is about to read.
+            self.server.track(async move {
+                if let Err(err) = control.steer(plan.input).await {
+                    tracing::warn!(turn = %control.turn_id(), %err, "the turn was not steered");
+                }
+            });
+        }
+        Call { turn: Step::new(turn, self.parked.clone()), opened: None }
+    }
+
+    async fn begin(&self, plan: TurnPlan) -> Result<Call, Error> {
         let settings = over(&self.settings.thread, &plan.thread_settings);
         let (thread_id, model, opened) = self.open(&plan, settings).await?;
         if !plan.inject.is_empty() {
@@ -155,9 +221,15 @@ impl LanguageModel {
             declared_tools: names(&plan.dynamic_tools),
             marks: plan.marks,
             deadlines: self.settings.deadlines,
-            answerer: self.settings.answerer.clone(),
+            answerer: Arc::new(Staff {
+                tools: self.settings.tools.clone(),
+                declared: names(&plan.dynamic_tools),
+                others: self.settings.answerer.clone(),
+            }),
+            interrupts: self.settings.interrupts.clone(),
         };
-        Ok(Call { turn: self.server.start_turn(request).await?, opened })
+        let turn = self.server.start_turn(request).await?;
+        Ok(Call { turn: Step::new(turn, self.parked.clone()), opened })
     }
 
     /// Opens the plan's thread, unless it is open here with the same settings.
@@ -197,7 +269,12 @@ impl LanguageModel {
         plan: &TurnPlan,
         settings: ThreadSettings,
     ) -> Result<ThreadOpened, Error> {
-        let tools = (!plan.dynamic_tools.is_empty()).then(|| plan.dynamic_tools.clone());
+        let declared = names(&plan.dynamic_tools);
+        let ours = self.settings.tools.advertised().into_iter();
+        // A tool that the caller declares is the caller's, whatever we have under its name.
+        let ours = ours.filter(|tool| names(std::slice::from_ref(tool)).is_disjoint(&declared));
+        let tools: Vec<_> = plan.dynamic_tools.iter().cloned().chain(ours).collect();
+        let tools = (!tools.is_empty()).then_some(tools);
         let start = ThreadStart { settings, ephemeral: plan.ephemeral, dynamic_tools: tools };
         self.settings.threads.start(&self.server, start).await
     }
@@ -214,6 +291,12 @@ impl LanguageModel {
         }
         open.insert(thread.clone(), opened);
     }
+}
+
+/// Ends a turn that nobody goes on with, and waits until its thread is free.
+async fn withdraw(mut turn: Turn) {
+    turn.control().interrupt();
+    while turn.next().await.is_some() {}
 }
 
 /// The call's settings, and the model's where the call says nothing.

@@ -7,7 +7,7 @@ pub mod stdio;
 
 mod family;
 
-mod group;
+pub(crate) mod group;
 
 mod pump;
 

@@ -5,6 +5,8 @@
 
 mod drive;
 
+mod questions;
+
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,13 +19,15 @@ use bindery_core::part::{Part, Warning};
 use bindery_core::wire::app_server::input::UserInput;
 use bindery_core::wire::app_server::params::{TurnSettings, TurnStart};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::drive::Drive;
+use self::questions::Questions;
 use crate::answerer::{self, Answerer};
 use crate::app_server::AppServer;
 use crate::error::Error;
+use crate::interrupts::Interrupts;
 
 /// Parts that may wait for their reader.
 const QUEUE: usize = 32;
@@ -40,6 +44,11 @@ pub struct Deadlines {
     pub whole: Option<Duration>,
     /// From interrupting it to its end.
     pub interrupt: Duration,
+    /// From a question to its answer; one that is not answered in time is refused.
+    pub answer: Duration,
+    /// With it, the stream pauses when an answer is left to its reader: so long after the last
+    /// question it gives `finish` with `tool-calls`, and goes on once the answers are there.
+    pub settle: Option<Duration>,
 }
 
 impl Default for Deadlines {
@@ -49,6 +58,8 @@ impl Default for Deadlines {
             idle: Duration::from_secs(30 * 60),
             whole: None,
             interrupt: Duration::from_secs(10),
+            answer: Duration::from_secs(24 * 60 * 60),
+            settle: None,
         }
     }
 }
@@ -74,6 +85,8 @@ pub struct TurnRequest {
     pub deadlines: Deadlines,
     /// Who answers its questions.
     pub answerer: Arc<dyn Answerer>,
+    /// Where its questions are recorded, to be answered by token.
+    pub interrupts: Interrupts,
 }
 
 impl TurnRequest {
@@ -89,6 +102,7 @@ impl TurnRequest {
             marks: Map::new(),
             deadlines: Deadlines::default(),
             answerer: answerer::refuse(),
+            interrupts: Interrupts::default(),
         }
     }
 }
@@ -119,8 +133,20 @@ impl Turn {
     pub(crate) async fn start(
         server: &AppServer,
         request: TurnRequest,
-        method: &str,
+        method: &'static str,
     ) -> Result<Self, Error> {
+        let (sender, opened) = oneshot::channel();
+        let opener = server.clone();
+        // In a task of its own: if the caller leaves meanwhile, Codex starts the turn all the same,
+        // and what nobody takes is dropped here, which interrupts it.
+        server.track(async move { drop(sender.send(Self::open(&opener, request, method).await)) });
+        opened.await.unwrap_or_else(|_| {
+            let status = "the runtime has ended".to_owned();
+            Err(Error::Closed { status, stderr: String::new() })
+        })
+    }
+
+    async fn open(server: &AppServer, request: TurnRequest, method: &str) -> Result<Self, Error> {
         let thread_id = request.thread_id.clone();
         let Some(events) = server.switchboard().listen(&thread_id) else {
             return Err(Error::Busy { thread: thread_id.to_string() });
@@ -143,13 +169,15 @@ impl Turn {
         let (sender, parts) = mpsc::channel(QUEUE);
         let server = server.clone();
         let control = TurnControl { server, thread_id, turn_id, stop: CancellationToken::new() };
+        let limit = request.deadlines.answer;
+        let questions = Questions::new(request.interrupts, request.answerer, limit);
         let drive = Drive::new(
             control.clone(),
             TurnMapper::new(context),
             events,
             sender,
             request.deadlines,
-            request.answerer,
+            questions,
         );
         control.server.track(drive.run(seat));
         Ok(Self { parts, control })
@@ -185,6 +213,16 @@ impl futures_util::Stream for Turn {
 }
 
 impl TurnControl {
+    /// The thread.
+    pub fn thread_id(&self) -> &ThreadId {
+        &self.thread_id
+    }
+
+    /// The turn.
+    pub fn turn_id(&self) -> &TurnId {
+        &self.turn_id
+    }
+
     /// Asks Codex to stop; the turn ends with `finish`, in time or after its deadline.
     ///
     /// Asking twice is asking once: Codex 0.166 never answers a second interrupt.

@@ -1,9 +1,5 @@
 //! The task behind a turn: events in, parts out, questions asked, deadlines kept.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::{Answer, Interrupt};
 use bindery_core::map::answer_to_reply;
 use bindery_core::map::app_server_to_part::{Cut, TurnMapper};
@@ -12,11 +8,12 @@ use bindery_core::wire::app_server::notification::{Body, Notification};
 use bindery_core::wire::app_server::request::ServerRequest;
 use bindery_core::wire::rpc::{RequestId, RpcError};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::questions::{Question, Questions, Said};
 use super::{Deadlines, Seat, TurnControl};
-use crate::answerer::Answerer;
+use crate::interrupts::Interrupts;
 use crate::switchboard::Event;
 use crate::transport::End;
 
@@ -27,21 +24,14 @@ pub(super) struct Drive {
     events: mpsc::Receiver<Event>,
     parts: mpsc::Sender<Part>,
     deadlines: Deadlines,
-    answerer: Arc<dyn Answerer>,
-    /// Answers being made; their ids lead back to the questions.
-    answers: JoinSet<Option<Answer>>,
-    questions: HashMap<Id, Question>,
+    questions: Questions,
     /// Requests of ours that nobody waits for, such as the interrupt.
     errands: JoinSet<()>,
     clock: Clock,
     /// `finish`, held back until it may be told.
     last: Option<Part>,
-}
-
-struct Question {
-    id: RequestId,
-    interrupt: Interrupt,
-    task: AbortHandle,
+    /// Codex has begun to run the turn.
+    begun: bool,
 }
 
 /// When patience ends.
@@ -51,14 +41,31 @@ struct Clock {
     last: Instant,
     /// When we asked Codex to stop.
     stopping: Option<Instant>,
+    /// When a question was last left to the reader, who has not been told to answer yet.
+    left: Option<Instant>,
 }
 
 /// What woke the drive.
 enum Wake {
     Event(Option<Event>),
-    Answered(Id, Option<Answer>),
+    Answered(Box<(Question, Said)>),
     Stop,
-    Late(&'static str),
+    Late(Limit),
+}
+
+/// Which patience ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// Codex did not confirm the interrupt.
+    Interrupt,
+    /// The turn took too long.
+    Whole,
+    /// Nothing moved.
+    Idle,
+    /// No further question came: the reader's step may end.
+    Settled,
+    /// None in sight.
+    Far,
 }
 
 impl Drive {
@@ -68,7 +75,7 @@ impl Drive {
         events: mpsc::Receiver<Event>,
         parts: mpsc::Sender<Part>,
         deadlines: Deadlines,
-        answerer: Arc<dyn Answerer>,
+        questions: Questions,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -77,12 +84,11 @@ impl Drive {
             events,
             parts,
             deadlines,
-            answerer,
-            answers: JoinSet::new(),
-            questions: HashMap::new(),
+            questions,
             errands: JoinSet::new(),
-            clock: Clock { started: now, last: now, stopping: None },
+            clock: Clock { started: now, last: now, stopping: None, left: None },
             last: None,
+            begun: false,
         }
     }
 
@@ -95,11 +101,12 @@ impl Drive {
             match self.wake().await {
                 Wake::Event(Some(event)) => self.event(event).await,
                 Wake::Event(None) => self.closed(&End::closed()).await,
-                Wake::Answered(task, answer) => self.answered(task, answer).await,
+                Wake::Answered(answered) => self.answered(answered.0, answered.1).await,
                 Wake::Stop => self.stop(),
-                Wake::Late(what) => {
-                    ours = true;
-                    self.late(what).await;
+                Wake::Late(Limit::Settled) => self.pause().await,
+                Wake::Late(limit) => {
+                    ours = limit != Limit::Far;
+                    self.late(limit).await;
                 }
             }
         }
@@ -108,29 +115,42 @@ impl Drive {
 
     /// `ours` tells that we ended the turn and not Codex.
     async fn leave(mut self, seat: Seat, ours: bool) {
-        self.hang_up().await;
-        let ledger = self.mapper.ledger().for_next_turn();
         if ours {
             // Codex still runs it, so the thread stays taken until the interrupt is through; the
             // reader does not wait for that.
             self.say_last().await;
-            while self.errands.join_next().await.is_some() {}
-            seat.give_back(ledger);
-        } else {
-            // Whoever hears the end may start the next turn at once.
-            seat.give_back(ledger);
-            self.say_last().await;
-            while self.errands.join_next().await.is_some() {}
+            self.wind_down().await;
+        }
+        self.hang_up().await;
+        // Whoever hears the end may start the next turn at once.
+        seat.give_back(self.mapper.ledger().for_next_turn());
+        self.say_last().await;
+        while self.errands.join_next().await.is_some() {}
+    }
+
+    /// Waits for our errands. What Codex says meanwhile must be taken, or their replies would wait
+    /// behind it.
+    async fn wind_down(&mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                done = self.errands.join_next() => if done.is_none() { return },
+                Some(event) = self.events.recv() => self.turn_away(event),
+            }
         }
     }
 
-    /// Takes no more events. Codex waits forever for an answer, so what it still asks is refused.
     async fn hang_up(&mut self) {
         self.events.close();
         while let Some(event) = self.events.recv().await {
-            if let Event::Request(id, _) = event {
-                self.refuse(id, "the turn is over");
-            }
+            self.turn_away(event);
+        }
+    }
+
+    /// Codex waits forever for an answer, so what it still asks is refused.
+    fn turn_away(&mut self, event: Event) {
+        if let Event::Request(id, _) = event {
+            self.refuse(id, "the turn is over");
         }
     }
 
@@ -150,26 +170,24 @@ impl Drive {
             () = sleep_until(at) => Wake::Late(what),
             () = self.control.stop.cancelled(), if !stopping => Wake::Stop,
             () = self.parts.closed(), if !stopping => Wake::Stop,
-            Some(done) = self.answers.join_next_with_id() => match done {
-                Ok((task, answer)) => Wake::Answered(task, answer),
-                // A panic or a withdrawal is no answer.
-                Err(err) => Wake::Answered(err.id(), None),
-            },
+            Some(answered) = self.questions.next() => Wake::Answered(Box::new(answered)),
             event = self.events.recv() => Wake::Event(event),
         }
     }
 
-    /// The next deadline and its name.
-    fn patience(&self) -> (Instant, &'static str) {
+    /// The next deadline.
+    fn patience(&self) -> (Instant, Limit) {
         if let Some(asked) = self.clock.stopping {
-            return (asked + self.deadlines.interrupt, "interrupt");
+            return (asked + self.deadlines.interrupt, Limit::Interrupt);
         }
-        let whole = self.deadlines.whole.map(|whole| (self.clock.started + whole, "turn"));
+        let whole = self.deadlines.whole.map(|whole| (self.clock.started + whole, Limit::Whole));
         // A person may take all the time there is.
-        let idle =
-            self.questions.is_empty().then(|| (self.clock.last + self.deadlines.idle, "idle"));
-        let far = (Instant::now() + std::time::Duration::from_secs(86_400), "far");
-        [whole, idle].into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or(far)
+        let idle = self.questions.is_empty().then(|| self.clock.last + self.deadlines.idle);
+        let settled = self.clock.left.zip(self.deadlines.settle).map(|(left, time)| left + time);
+        let idle = idle.map(|at| (at, Limit::Idle));
+        let settled = settled.map(|at| (at, Limit::Settled));
+        let far = (Instant::now() + std::time::Duration::from_secs(86_400), Limit::Far);
+        [whole, idle, settled].into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or(far)
     }
 
     async fn event(&mut self, event: Event) {
@@ -189,8 +207,11 @@ impl Drive {
         if !retry {
             self.clock.last = Instant::now();
         }
-        if let Body::RequestResolved(id) = &notification.body {
-            self.withdraw(id).await;
+        match &notification.body {
+            Body::TurnStarted(_) | Body::ItemStarted(_) => self.begin(),
+            Body::RequestResolved(id) => self.resolved(id).await,
+            Body::ItemCompleted(note) => self.questions.item_ended(&note.id),
+            _ => {}
         }
         let parts = self.mapper.notify(notification);
         self.give(parts).await;
@@ -207,35 +228,36 @@ impl Drive {
 
     async fn asked(&mut self, id: RequestId, request: &ServerRequest) {
         self.clock.last = Instant::now();
-        let name = ApprovalId::new(format!("{}:{}", self.control.turn_id, show(&id)));
-        let (parts, interrupt) = self.mapper.ask(&name, request);
+        let (parts, interrupt) = self.mapper.ask(&Interrupts::token(), request);
+        match interrupt {
+            Some(interrupt) => {
+                if self.questions.ask(id, interrupt) {
+                    self.clock.left = Some(Instant::now());
+                }
+            }
+            None => self.refuse(id, "nobody here can answer this question"),
+        }
         self.give(parts).await;
-        let Some(interrupt) = interrupt else {
-            return self.refuse(id, "nobody here can answer this question");
-        };
-        let task = self.answers.spawn(self.answerer.answer(interrupt.clone()));
-        self.questions.insert(task.id(), Question { id, interrupt, task });
     }
 
-    async fn answered(&mut self, task: Id, answer: Option<Answer>) {
-        let Some(Question { id, interrupt, .. }) = self.questions.remove(&task) else { return };
+    async fn answered(&mut self, question: Question, said: Said) {
+        let Question { id, interrupt, .. } = question;
         self.clock.last = Instant::now();
-        let refusal = || Answer::refusal(&interrupt.ask, "nobody answered");
-        let answer = answer.unwrap_or_else(refusal);
-        let (answer, reply) = match answer_to_reply::reply(&interrupt.ask, &answer) {
-            Ok(reply) => (answer, Ok(reply)),
-            Err(why) => {
+        let answer = match said {
+            Said::Answer(answer) => answer,
+            Said::Nothing => self.no_answer(&interrupt, "nobody answered"),
+            Said::Late => self.no_answer(&interrupt, "nobody answered in time"),
+            Said::Unfit(why) => {
                 let text = format!("an answer was not accepted and counts as no: {why}");
                 let parts = self.mapper.notice("answer", &text);
                 self.give(parts).await;
-                let refusal = refusal();
-                let reply = answer_to_reply::reply(&interrupt.ask, &refusal);
-                (refusal, reply)
+                self.no_answer(&interrupt, &text)
             }
         };
         let parts = self.mapper.answered(&interrupt, &answer);
-        match reply {
+        match answer_to_reply::reply(&interrupt.ask, &answer) {
             Ok(reply) => {
+                self.questions.sent(id.clone(), interrupt);
                 let peer = self.control.server.peer().clone();
                 self.errands.spawn(async move { drop(peer.respond(&id, reply).await) });
             }
@@ -244,15 +266,28 @@ impl Drive {
         self.give(parts).await;
     }
 
-    /// Codex needs no answer any more: the turn was interrupted, or another client answered. It is
-    /// sent none, not even a no.
-    async fn withdraw(&mut self, id: &serde_json::Value) {
-        let asked = |question: &Question| {
-            serde_json::to_value(&question.id).is_ok_and(|known| known == *id)
-        };
-        let task = self.questions.iter().find(|(_, question)| asked(question)).map(|(id, _)| *id);
-        if let Some(question) = task.and_then(|task| self.questions.remove(&task)) {
-            question.task.abort();
+    fn no_answer(&self, interrupt: &Interrupt, why: &str) -> Answer {
+        self.questions.refused(interrupt, why);
+        Answer::refusal(&interrupt.ask, why)
+    }
+
+    /// Ends the reader's step: what is left to the reader is asked, and nothing else is to come
+    /// before it is answered. The turn goes on with the answers, in the next step.
+    async fn pause(&mut self) {
+        self.clock.left = None;
+        if !self.questions.any_left() {
+            return;
+        }
+        for part in self.mapper.pause() {
+            if self.send(part).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Codex needs no answer any more. It is sent none, not even a no.
+    async fn resolved(&mut self, id: &serde_json::Value) {
+        if let Some(question) = self.questions.resolved(id) {
             let parts = self.mapper.withdrawn(&question.interrupt);
             self.give(parts).await;
         }
@@ -264,11 +299,24 @@ impl Drive {
         self.errands.spawn(async move { drop(peer.respond_error(&id, &error).await) });
     }
 
-    /// Sent once: Codex never answers a second one.
     fn stop(&mut self) {
-        if self.clock.stopping.replace(Instant::now()).is_some() {
-            return;
+        if self.clock.stopping.is_none() {
+            self.clock.stopping = Some(Instant::now());
+            if self.begun {
+                self.interrupt();
+            }
         }
+    }
+
+    /// Codex has begun the turn. Before that it would refuse an interrupt and run on.
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.begun, true) && self.clock.stopping.is_some() {
+            self.interrupt();
+        }
+    }
+
+    /// Sent once: Codex never answers a second one.
+    fn interrupt(&mut self) {
         let (control, within) = (self.control.clone(), self.deadlines.interrupt);
         self.errands.spawn(async move {
             let asked = control.server.interrupt(&control.thread_id, &control.turn_id, within);
@@ -278,21 +326,21 @@ impl Drive {
         });
     }
 
-    async fn late(&mut self, what: &str) {
-        let parts = match what {
-            "interrupt" => self.mapper.stop(),
-            "far" => return,
-            _ => {
+    async fn late(&mut self, limit: Limit) {
+        let parts = match limit {
+            Limit::Interrupt => self.mapper.stop(),
+            Limit::Far | Limit::Settled => return,
+            Limit::Whole | Limit::Idle => {
                 self.stop();
-                self.mapper.cut(&self.timeout(what))
+                self.mapper.cut(&self.timeout(limit))
             }
         };
         self.give(parts).await;
     }
 
-    fn timeout(&self, what: &str) -> Cut {
-        let message = match (what, self.deadlines.whole) {
-            ("turn", Some(whole)) => format!("the turn took longer than {whole:?}"),
+    fn timeout(&self, limit: Limit) -> Cut {
+        let message = match (limit, self.deadlines.whole) {
+            (Limit::Whole, Some(whole)) => format!("the turn took longer than {whole:?}"),
             _ => format!("Codex made no progress for {:?}", self.deadlines.idle),
         };
         Cut { kind: "timeout".to_owned(), message }
@@ -331,22 +379,5 @@ impl Drive {
         // Somebody wants it stopped while nobody reads: ask Codex first, then go on waiting.
         self.stop();
         self.parts.reserve().await.map(|room| room.send(part))
-    }
-}
-
-impl Drop for Drive {
-    /// Answers that are still being made are of no use to anybody.
-    fn drop(&mut self) {
-        self.answers.abort_all();
-        for (_, question) in self.questions.drain() {
-            question.task.abort();
-        }
-    }
-}
-
-fn show(id: &RequestId) -> String {
-    match id {
-        RequestId::Number(number) => number.to_string(),
-        RequestId::Text(text) => text.clone(),
     }
 }

@@ -19,10 +19,18 @@ mod failure;
 
 mod history;
 
+#[cfg(unix)]
+mod run_chat;
+
+#[cfg(unix)]
+mod exec;
+
 mod fault;
 
 mod specimen;
 
 mod schema;
+
+mod steps;
 
 mod pool;

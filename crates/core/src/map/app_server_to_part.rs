@@ -176,6 +176,9 @@ impl TurnMapper {
         id: &ApprovalId,
         request: &ServerRequest,
     ) -> (Vec<Part>, Option<Interrupt>) {
+        if self.finished {
+            return (Vec::new(), None);
+        }
         let mut parts = self.begin();
         let interrupt = question::ask(self, id, request, &mut parts);
         (parts, interrupt)
@@ -214,6 +217,22 @@ impl TurnMapper {
         if question::stands_alone(&item) {
             self.tools.result(&item, json!({ "status": "withdrawn" }), true, &mut parts);
         }
+        parts
+    }
+
+    /// Ends a step: the turn waits for answers that its reader gives, and goes on in another
+    /// stream. What this step used is told now, so that the steps add up to the turn.
+    pub fn pause(&mut self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if self.finished {
+            return parts;
+        }
+        parts.extend(self.begin());
+        self.runs.close(&mut parts);
+        parts.push(self.finish_part(FinishReason::new(Unified::ToolCalls, "waiting"), None));
+        self.context.ledger = self.context.ledger.for_next_turn();
+        self.context.warnings.clear();
+        self.started = false;
         parts
     }
 
@@ -364,16 +383,20 @@ impl TurnMapper {
 
     fn finish(&mut self, parts: &mut Vec<Part>, reason: FinishReason, duration_ms: Option<u64>) {
         self.finished = true;
+        parts.push(self.finish_part(reason, duration_ms));
+    }
+
+    fn finish_part(&self, reason: FinishReason, duration_ms: Option<u64>) -> Part {
         let mut details = Value::Object(self.context.origin());
         if let Some(duration) = duration_ms {
             details["durationMs"] = json!(duration);
         }
         self.context.ledger.describe(&mut details);
-        parts.push(Part::Finish {
+        Part::Finish {
             usage: self.context.ledger.turn_usage(),
             finish_reason: reason,
             provider_metadata: codex_metadata(details),
-        });
+        }
     }
 }
 

@@ -83,7 +83,7 @@ fn the_transcript_says_what_the_answer_says() {
 }
 
 /// The rules of the contract that hold for every stream.
-fn check(parts: &[Part]) -> Result<(), String> {
+pub(crate) fn check(parts: &[Part]) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();
     let mut called: Vec<String> = Vec::new();
     let mut answered: Vec<String> = Vec::new();

@@ -291,3 +291,6 @@ fn part_id(item: &ItemId, channel: Channel, attempt: u32) -> PartId {
     }
     PartId::new(id)
 }
+
+#[cfg(test)]
+mod tests;
