@@ -3,13 +3,8 @@
 //! Read in this order: [`locate`] (which Codex), [`drift`] (whether it speaks as we do),
 //! [`transport`] (lines to and from it), [`peer`] (questions and answers over them),
 //! [`app_server`] (the requests we use), [`turn`] (one run of a thread), [`answerer`] (who answers
-<<<<<<< HEAD
 //! its questions), [`model`] (a call of the AI SDK as a turn), [`pool`] (many users on a few
-//! processes), [`error`] (what can go wrong).
-=======
-//! its questions), [`model`] (a call of the AI SDK as a turn), [`run_chat`] (one run of a
-//! command-line agent), [`error`] (what can go wrong).
->>>>>>> main
+//! processes), [`run_chat`] (one run of a command-line agent), [`error`] (what can go wrong).
 
 pub mod locate;
 
@@ -35,10 +30,8 @@ pub mod tools;
 
 pub mod model;
 
-<<<<<<< HEAD
 pub mod pool;
-=======
+
 pub mod run_chat;
->>>>>>> main
 
 pub mod error;

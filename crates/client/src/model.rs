@@ -132,9 +132,10 @@ impl LanguageModel {
         Self { server, settings, open: Arc::default(), parked }
     }
 
-    /// The same server and open threads with other settings.
+    /// The same server, open threads and waiting turns with other settings.
     pub(crate) fn with(&self, settings: ModelSettings) -> Self {
-        Self { server: self.server.clone(), settings, open: self.open.clone() }
+        let parked = self.parked.with_patience(settings.deadlines.answer);
+        Self { server: self.server.clone(), settings, open: self.open.clone(), parked }
     }
 
     /// Takes a thread for closed: its next turn resumes it.

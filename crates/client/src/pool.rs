@@ -104,6 +104,9 @@ impl std::fmt::Debug for Pool {
     }
 }
 
+/// How many workers a call may find gone.
+const ATTEMPTS: u32 = 3;
+
 /// Room on a worker, given back when dropped.
 pub struct Lease {
     seat: Seat,
@@ -132,8 +135,16 @@ impl PooledModel {
             // Codex forks a thread of any process.
             ThreadChoice::Fresh | ThreadChoice::Fork { .. } => None,
         };
-        let seat = self.pool.shared.seat(&self.key, thread).await?;
-        seat.run(options.clone(), self.settings.clone()).await
+        let mut attempts = 1;
+        loop {
+            let seat = self.pool.shared.seat(&self.key, thread.clone()).await?;
+            match seat.run(options.clone(), self.settings.clone()).await {
+                Ok(call) => return Ok(call),
+                // A worker that was gone before it was noticed is no concern of the caller's.
+                Err(failure) if failure.again && attempts < ATTEMPTS => attempts += 1,
+                Err(failure) => return Err(failure.error),
+            }
+        }
     }
 
     /// Runs a call to its end; streaming and generating share one path.

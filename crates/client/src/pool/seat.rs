@@ -1,5 +1,6 @@
 //! The right to run a turn on a worker, given back when the turn is truly over.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bindery_core::call::CallOptions;
@@ -42,7 +43,7 @@ impl Seat {
         self,
         options: CallOptions,
         settings: ModelSettings,
-    ) -> Result<Call, Error> {
+    ) -> Result<Call, Failure> {
         let seat = Arc::new(self);
         let (reply, outcome) = oneshot::channel();
         let left = CancellationToken::new();
@@ -53,7 +54,7 @@ impl Seat {
             // Dropped unseen, the turn is interrupted.
             drop(reply.send(call));
         });
-        outcome.await.unwrap_or(Err(Error::ShuttingDown))
+        outcome.await.unwrap_or(Err(Failure { error: Error::ShuttingDown, again: false }))
     }
 
     /// Starts the spare threads that calls like this want, in a task of its own too.
@@ -87,9 +88,10 @@ impl Seat {
         options: CallOptions,
         settings: ModelSettings,
         left: CancellationToken,
-    ) -> Result<Call, Error> {
+    ) -> Result<Call, Failure> {
         let answerer = Arc::new(Held { answerer: settings.answerer, _seat: self.clone() });
-        let threads = Arc::new(Warm { seat: self.clone(), left });
+        let again = Arc::new(AtomicBool::new(false));
+        let threads = Arc::new(Warm { seat: self.clone(), left, again: again.clone() });
         let settings = ModelSettings { answerer, threads, ..settings };
         let outcome = self.ticket.model.with(settings).stream(&options).await;
         match outcome {
@@ -97,7 +99,10 @@ impl Seat {
                 self.opened(call.turn.thread_id(), Some(call.turn.control()));
                 Ok(call)
             }
-            Err(err) => Err(self.failed(err)),
+            Err(error) => {
+                let again = again.load(Ordering::Relaxed);
+                Err(Failure { error: self.failed(error), again })
+            }
         }
     }
 
@@ -120,6 +125,11 @@ impl Seat {
     }
 
     fn failed(&self, err: Error) -> Error {
+        if let Error::Closed { status, stderr } = &err {
+            // Known here before the keeper hears of it; nobody else should find it gone.
+            let reason = Error::Closed { status: status.clone(), stderr: stderr.clone() };
+            self.change(|group, fx| group.ended(self.ticket.worker, reason, fx));
+        }
         let Some(thread) = &self.ticket.thread else { return err };
         match &err {
             Error::Rpc { method, message, .. } if method == "thread/resume" => {
@@ -145,6 +155,14 @@ impl Drop for Seat {
     }
 }
 
+/// Why a call did not start.
+pub(super) struct Failure {
+    /// The reason.
+    pub(super) error: Error,
+    /// The worker was gone before anything was done: another may do it.
+    pub(super) again: bool,
+}
+
 /// An answerer that keeps the seat. A turn has its answerer to its very end, also when its reader
 /// has left and Codex is still being stopped; so long does it take up room.
 struct Held {
@@ -167,6 +185,8 @@ struct Warm {
     seat: Arc<Seat>,
     /// Set when the caller has left.
     left: CancellationToken,
+    /// Set when the worker was gone before it started a thread.
+    again: Arc<AtomicBool>,
 }
 
 impl Threads for Warm {
@@ -176,12 +196,17 @@ impl Threads for Warm {
         start: ThreadStart,
     ) -> BoxFuture<'static, Result<ThreadOpened, Error>> {
         let (seat, left, server) = (self.seat.clone(), self.left.clone(), server.clone());
+        let again = self.again.clone();
         Box::pin(async move {
             let worker = seat.ticket.worker;
             let spare = seat.change(|group, fx| group.take_spare(worker, &start, fx));
             let opened = match spare {
                 Some(opened) => opened,
-                None => admitted(&server, &seat.ticket.admission, &start).await?,
+                None => {
+                    let outcome = admitted(&server, &seat.ticket.admission, &start).await;
+                    again.store(matches!(outcome, Err(Error::Closed { .. })), Ordering::Relaxed);
+                    outcome?
+                }
             };
             // Bound at once: should the turn not start, the thread is let go when it is idle.
             seat.opened(&opened.thread.id, None);

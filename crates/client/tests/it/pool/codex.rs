@@ -270,10 +270,9 @@ async fn host_until_killed() {
     let calls = join_all((0..WORKERS).map(|_| async { model.stream(&go).await.unwrap() }));
     let mut turns: Vec<_> = calls.await.into_iter().map(|call| call.turn).collect();
     house.model.wait_for_gate("never", WORKERS).await;
-    let process = |turn: &bindery_client::turn::Turn| {
-        house.pool.worker_for(&house.key, turn.thread_id()).unwrap().process().unwrap()
-    };
-    let lines = turns.iter().map(|turn| process(turn).to_string()).collect::<Vec<_>>().join("\n");
+    let process = |thread| house.pool.worker_for(&house.key, thread).unwrap().process().unwrap();
+    let lines = turns.iter().map(|turn| process(turn.thread_id()).to_string());
+    let lines = lines.collect::<Vec<_>>().join("\n");
     let draft = report.with_extension("draft");
     std::fs::write(&draft, lines).unwrap();
     std::fs::rename(&draft, &report).unwrap();
