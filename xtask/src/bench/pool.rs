@@ -52,9 +52,9 @@ const CROWD: usize = 32;
 /// What the better of the raw loops admits at a time.
 const FEW: usize = 4;
 
-/// Codex still writes its session file when it has said that a turn is over; the next variant
-/// should not pay for that.
-const SETTLE: Duration = Duration::from_millis(30);
+/// Codex goes on behind its replies: it writes the session file after a turn, and has a shell look
+/// at its environment after a thread was started. The next variant should not pay for that.
+const SETTLE: Duration = Duration::from_millis(100);
 
 fn run(setup: &Setup) -> anyhow::Result<Report> {
     need::path(&setup.root, &codex::NEED)?;
@@ -114,13 +114,15 @@ impl Client {
         }
     }
 
+    /// Replaces what was used up, then waits until Codex is quiet.
     fn settle(&mut self) -> anyhow::Result<()> {
-        std::thread::sleep(SETTLE);
         match self {
-            Self::Open(raw) => raw.renew(),
-            Self::Pooled(pooled) => pooled.settle(),
-            Self::Raw(_) | Self::Peer(_) => Ok(()),
+            Self::Open(raw) => raw.renew()?,
+            Self::Pooled(pooled) => pooled.settle()?,
+            Self::Raw(_) | Self::Peer(_) => {}
         }
+        std::thread::sleep(SETTLE);
+        Ok(())
     }
 }
 
@@ -139,11 +141,11 @@ impl House {
     }
 
     /// As `ai-sdk-provider-codex-cli` has its threads.
-    fn ephemeral(&self) -> anyhow::Result<Client> {
+    fn ephemeral(&self, warm: usize) -> anyhow::Result<Client> {
         let mut question = question();
         let codex = json!({ "codex": { "ephemeral": true } });
         question.provider_options = Some(serde_json::from_value(codex)?);
-        let pooled = Pooled::start(self.codex(), 2, question)?;
+        let pooled = Pooled::start(self.codex(), warm, question)?;
         Ok(Client::Pooled(Box::new(pooled)))
     }
 
@@ -160,7 +162,7 @@ impl House {
             ("raw: `thread/start` + `turn/start`".to_owned(), self.raw()?),
             ("pool, spare threads".to_owned(), self.pooled(2)?),
             ("pool, no spare threads".to_owned(), self.pooled(0)?),
-            ("pool, spare threads without a session file".to_owned(), self.ephemeral()?),
+            ("pool, spare threads without a session file".to_owned(), self.ephemeral(2)?),
             ("raw, open thread".to_owned(), open()?),
             ("raw again in a second process".to_owned(), self.raw()?),
         ];
@@ -200,10 +202,15 @@ impl House {
             "raw, all at once".to_owned(),
             format!("raw, {FEW} at a time"),
             "pool, no spare threads".to_owned(),
+            "pool, no spare threads, no session files".to_owned(),
         ];
         let plan = Plan { warm_up: 0, rounds };
         let mut samples = interleave(plan, names.len(), |index| {
-            let mut client = if index == 2 { self.pooled(0)? } else { self.raw()? };
+            let mut client = match index {
+                2 => self.pooled(0)?,
+                3 => self.ephemeral(0)?,
+                _ => self.raw()?,
+            };
             client.one()?;
             client.settle()?;
             client.many(if index == 1 { FEW } else { CROWD })
