@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::task::TaskTracker;
 
 use crate::error::Error;
+use crate::packet_log::{self, PacketLog};
 use crate::peer::{Bounds, Peer};
 use crate::switchboard::Switchboard;
 use crate::transport::stdio::{self, Launch};
@@ -39,6 +40,8 @@ pub struct ConnectOptions {
     pub experimental: bool,
     /// Notifications that Codex need not send.
     pub opt_out: Vec<String>,
+    /// Where every line to and from the server is logged, secrets masked.
+    pub packet_log: Option<PacketLog>,
     /// How long a request may take. Starting a thread loads configuration and MCP servers.
     pub request_deadline: Duration,
 }
@@ -51,6 +54,7 @@ impl Default for ConnectOptions {
             client_version: env!("CARGO_PKG_VERSION").to_owned(),
             experimental: true,
             opt_out: Vec::new(),
+            packet_log: None,
             request_deadline: Duration::from_secs(60),
         }
     }
@@ -82,6 +86,10 @@ impl AppServer {
 
     /// Greets an app-server over a transport.
     pub async fn connect(transport: Transport, options: &ConnectOptions) -> Result<Self, Error> {
+        let transport = match &options.packet_log {
+            Some(log) => packet_log::logged(transport, log),
+            None => transport,
+        };
         let (peer, inbound) = Peer::start(transport, Bounds::default());
         let (switchboard, tasks) = (Arc::new(Switchboard::default()), TaskTracker::new());
         // The weak half lets the last handle, not this task, decide how long the server lives.

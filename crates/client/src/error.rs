@@ -74,6 +74,12 @@ pub enum Error {
     /// A call brought answers, and no turn waits for them.
     #[error("the call only brings answers, and no turn waits for them")]
     NothingWaits,
+    /// A thread could not be compacted.
+    #[error("the thread was not compacted: {why}")]
+    Compaction {
+        /// What Codex says.
+        why: String,
+    },
     /// The thread is in the middle of a turn; Codex would take a second one for a steer.
     #[error("thread `{thread}` is busy with another turn")]
     Busy {
@@ -133,6 +139,7 @@ impl Error {
             Self::Overloaded { .. } => "overloaded",
             Self::Prompt(err) => err.code(),
             Self::NothingWaits => "nothing_waits",
+            Self::Compaction { .. } => "compaction",
             Self::Busy { .. } => "thread_busy",
             Self::LineTooLong { .. } => "line_too_long",
             Self::Protocol { .. } => "protocol",

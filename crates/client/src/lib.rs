@@ -14,6 +14,8 @@ pub mod drift;
 
 pub mod transport;
 
+pub mod packet_log;
+
 pub mod peer;
 
 mod switchboard;
@@ -29,6 +31,8 @@ pub mod answerer;
 pub mod tools;
 
 pub mod model;
+
+pub mod compaction;
 
 pub mod run_chat;
 

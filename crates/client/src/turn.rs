@@ -237,14 +237,14 @@ impl TurnControl {
 }
 
 /// The right to run a turn on a thread, given back on every way out.
-struct Seat {
+pub(crate) struct Seat {
     server: AppServer,
     thread_id: ThreadId,
     ledger: Option<Ledger>,
 }
 
 impl Seat {
-    fn take(server: &AppServer, thread: &ThreadId) -> Self {
+    pub(crate) fn take(server: &AppServer, thread: &ThreadId) -> Self {
         Self { server: server.clone(), thread_id: thread.clone(), ledger: None }
     }
 
