@@ -7,6 +7,12 @@ mod routing;
 
 mod stdio;
 
+mod rig;
+
+mod conformance;
+
+mod ws;
+
 mod codex;
 
 mod stage;
