@@ -17,6 +17,8 @@ pub mod peer;
 
 mod switchboard;
 
+mod link;
+
 pub mod app_server;
 
 pub mod turn;

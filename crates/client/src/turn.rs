@@ -5,6 +5,10 @@
 
 mod drive;
 
+mod gap;
+
+mod reattach;
+
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -132,6 +136,7 @@ impl Turn {
             input: request.input,
             settings: request.settings,
         };
+        let attached = server.attach(&thread_id).await?;
         let opened = server.open_turn(method, &params, request.deadlines.start).await?;
         let turn_id = opened.turn.id;
         let mut context = TurnContext::new(thread_id.clone(), turn_id.clone());
@@ -143,7 +148,7 @@ impl Turn {
         let (sender, parts) = mpsc::channel(QUEUE);
         let server = server.clone();
         let control = TurnControl { server, thread_id, turn_id, stop: CancellationToken::new() };
-        let drive = Drive::new(
+        let mut drive = Drive::new(
             control.clone(),
             TurnMapper::new(context),
             events,
@@ -151,6 +156,9 @@ impl Turn {
             request.deadlines,
             request.answerer,
         );
+        if !attached {
+            drive.catch_up();
+        }
         control.server.track(drive.run(seat));
         Ok(Self { parts, control })
     }

@@ -15,48 +15,54 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
+use super::gap::Gap;
+use super::reattach::Snapshot;
 use super::{Deadlines, Seat, TurnControl};
 use crate::answerer::Answerer;
+use crate::error::Error;
 use crate::switchboard::Event;
 use crate::transport::End;
 
 /// Runs one turn to its end.
 pub(super) struct Drive {
-    control: TurnControl,
-    mapper: TurnMapper,
+    pub(super) control: TurnControl,
+    pub(super) mapper: TurnMapper,
     events: mpsc::Receiver<Event>,
     parts: mpsc::Sender<Part>,
     deadlines: Deadlines,
     answerer: Arc<dyn Answerer>,
     /// Answers being made; their ids lead back to the questions.
     answers: JoinSet<Option<Answer>>,
-    questions: HashMap<Id, Question>,
+    pub(super) questions: HashMap<Id, Question>,
     /// Requests of ours that nobody waits for, such as the interrupt.
-    errands: JoinSet<()>,
-    clock: Clock,
+    pub(super) errands: JoinSet<()>,
+    pub(super) clock: Clock,
+    /// What keeps a lost connection from doubling or tearing what is told.
+    pub(super) gap: Gap,
     /// `finish`, held back until it may be told.
     last: Option<Part>,
 }
 
-struct Question {
-    id: RequestId,
-    interrupt: Interrupt,
+pub(super) struct Question {
+    pub(super) id: RequestId,
+    pub(super) interrupt: Interrupt,
     task: AbortHandle,
 }
 
 /// When patience ends.
-struct Clock {
+pub(super) struct Clock {
     started: Instant,
     /// The last progress.
     last: Instant,
     /// When we asked Codex to stop.
-    stopping: Option<Instant>,
+    pub(super) stopping: Option<Instant>,
 }
 
 /// What woke the drive.
 enum Wake {
     Event(Option<Event>),
     Answered(Id, Option<Answer>),
+    CaughtUp(Result<Snapshot, Error>),
     Stop,
     Late(&'static str),
 }
@@ -82,6 +88,7 @@ impl Drive {
             questions: HashMap::new(),
             errands: JoinSet::new(),
             clock: Clock { started: now, last: now, stopping: None },
+            gap: Gap::default(),
             last: None,
         }
     }
@@ -96,6 +103,7 @@ impl Drive {
                 Wake::Event(Some(event)) => self.event(event).await,
                 Wake::Event(None) => self.closed(&End::closed()).await,
                 Wake::Answered(task, answer) => self.answered(task, answer).await,
+                Wake::CaughtUp(caught) => ours |= self.caught_up(caught).await,
                 Wake::Stop => self.stop(),
                 Wake::Late(what) => {
                     ours = true;
@@ -156,6 +164,7 @@ impl Drive {
                 Err(err) => Wake::Answered(err.id(), None),
             },
             event = self.events.recv() => Wake::Event(event),
+            Some(Ok(caught)) = self.gap.catching.join_next() => Wake::CaughtUp(caught),
         }
     }
 
@@ -172,7 +181,8 @@ impl Drive {
         [whole, idle].into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or(far)
     }
 
-    async fn event(&mut self, event: Event) {
+    pub(super) async fn event(&mut self, event: Event) {
+        let Some(event) = self.gap.admit(event) else { return };
         match event {
             Event::Notification(notification) => self.told(&notification).await,
             Event::Request(id, request) => self.asked(id, &request).await,
@@ -180,6 +190,8 @@ impl Drive {
                 let parts = self.mapper.unreadable(&why, &head);
                 self.give(parts).await;
             }
+            Event::Lost => self.gap.open(),
+            Event::Regained => self.catch_up(),
             Event::Closed(end) => self.closed(&end).await,
         }
     }
@@ -189,8 +201,10 @@ impl Drive {
         if !retry {
             self.clock.last = Instant::now();
         }
-        if let Body::RequestResolved(id) = &notification.body {
-            self.withdraw(id).await;
+        match &notification.body {
+            Body::RequestResolved(id) => self.withdraw(id).await,
+            Body::ItemCompleted(note) => self.settle(&note.id).await,
+            _ => {}
         }
         let parts = self.mapper.notify(notification);
         self.give(parts).await;
@@ -207,6 +221,9 @@ impl Drive {
 
     async fn asked(&mut self, id: RequestId, request: &ServerRequest) {
         self.clock.last = Instant::now();
+        if self.is_repeated(&id) {
+            return;
+        }
         let name = ApprovalId::new(format!("{}:{}", self.control.turn_id, show(&id)));
         let (parts, interrupt) = self.mapper.ask(&name, request);
         self.give(parts).await;
@@ -235,10 +252,7 @@ impl Drive {
         };
         let parts = self.mapper.answered(&interrupt, &answer);
         match reply {
-            Ok(reply) => {
-                let peer = self.control.server.peer().clone();
-                self.errands.spawn(async move { drop(peer.respond(&id, reply).await) });
-            }
+            Ok(reply) => self.respond(id, Ok(reply)),
             Err(why) => self.refuse(id, &why),
         }
         self.give(parts).await;
@@ -246,7 +260,8 @@ impl Drive {
 
     /// Codex needs no answer any more: the turn was interrupted, or another client answered. It is
     /// sent none, not even a no.
-    async fn withdraw(&mut self, id: &serde_json::Value) {
+    pub(super) async fn withdraw(&mut self, id: &serde_json::Value) {
+        self.gap.confirmed(id);
         let asked = |question: &Question| {
             serde_json::to_value(&question.id).is_ok_and(|known| known == *id)
         };
@@ -259,16 +274,18 @@ impl Drive {
     }
 
     fn refuse(&mut self, id: RequestId, why: &str) {
-        let peer = self.control.server.peer().clone();
         let error = RpcError { code: -32601, message: why.to_owned(), data: None };
-        self.errands.spawn(async move { drop(peer.respond_error(&id, &error).await) });
+        self.respond(id, Err(error));
     }
 
     /// Sent once: Codex never answers a second one.
-    fn stop(&mut self) {
-        if self.clock.stopping.replace(Instant::now()).is_some() {
-            return;
+    pub(super) fn stop(&mut self) {
+        if self.clock.stopping.replace(Instant::now()).is_none() {
+            self.send_interrupt();
         }
+    }
+
+    pub(super) fn send_interrupt(&mut self) {
         let (control, within) = (self.control.clone(), self.deadlines.interrupt);
         self.errands.spawn(async move {
             let asked = control.server.interrupt(&control.thread_id, &control.turn_id, within);
@@ -298,7 +315,7 @@ impl Drive {
         Cut { kind: "timeout".to_owned(), message }
     }
 
-    async fn closed(&mut self, end: &End) {
+    pub(super) async fn closed(&mut self, end: &End) {
         let mut message = format!("Codex is gone: {}", end.status);
         if let Some(last) = end.stderr.trim().lines().last() {
             message.push_str(&format!(": {}", last.trim()));
@@ -308,7 +325,7 @@ impl Drive {
     }
 
     /// Waits for room: a slow reader slows the turn. A reader that left is noticed by `wake`.
-    async fn give(&mut self, parts: Vec<Part>) {
+    pub(super) async fn give(&mut self, parts: Vec<Part>) {
         let begin = Instant::now();
         for part in parts {
             if matches!(part, Part::Finish { .. }) {

@@ -13,6 +13,10 @@ mod conformance;
 
 mod ws;
 
+mod proxy;
+
+mod reconnect;
+
 mod codex;
 
 mod stage;
