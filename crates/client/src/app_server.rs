@@ -109,7 +109,7 @@ impl AppServer {
     ) -> Result<Self, Error> {
         let (peer, inbound) = Peer::start(transport, Bounds::default());
         let (switchboard, tasks) = (Arc::new(Switchboard::default()), TaskTracker::new());
-        let link = Arc::new(Link::new(peer.clone()));
+        let link = Arc::new(Link::new(peer.clone(), redial.is_some()));
         let keeper = Keeper::new(&link, &switchboard, redial);
         tasks.spawn(keeper.run(peer.downgrade(), inbound));
         let (hello, version) = greet(&peer, options).await?;

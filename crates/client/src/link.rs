@@ -26,13 +26,16 @@ pub(crate) struct Link {
     current: watch::Sender<Current>,
     /// Set when nobody wants a connection any more.
     stop: CancellationToken,
+    /// Whether another is looked for when it is lost.
+    redials: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Current {
-    /// The last one, while another is looked for.
+    /// A dead one, while another is looked for.
     peer: Peer,
-    searching: bool,
+    /// There will be no other.
+    gone: bool,
     /// The first connection has heard of every thread that was opened.
     first: bool,
     /// Threads whose events come over this connection.
@@ -40,9 +43,9 @@ struct Current {
 }
 
 impl Link {
-    pub(crate) fn new(peer: Peer) -> Self {
-        let current = Current { peer, searching: false, first: true, attached: Arc::default() };
-        Self { current: watch::Sender::new(current), stop: CancellationToken::new() }
+    pub(crate) fn new(peer: Peer, redials: bool) -> Self {
+        let current = Current { peer, gone: false, first: true, attached: Arc::default() };
+        Self { current: watch::Sender::new(current), stop: CancellationToken::new(), redials }
     }
 
     /// The connection; a dead one while another is looked for.
@@ -52,9 +55,15 @@ impl Link {
 
     /// The connection, as soon as there is one. A dead one if there will be none.
     pub(crate) async fn ready(&self) -> Peer {
-        let mut watch = self.current.subscribe();
-        let current = watch.wait_for(|current| !current.searching).await;
-        current.map_or_else(|_| self.peer(), |current| current.peer.clone())
+        if self.redials {
+            let mut watch = self.current.subscribe();
+            let settled = |current: &Current| current.gone || !current.peer.has_ended();
+            tokio::select! {
+                _ = watch.wait_for(settled) => {}
+                () = self.stop.cancelled() => {}
+            }
+        }
+        self.peer()
     }
 
     /// Events of this thread come over the connection in use.
@@ -76,13 +85,13 @@ impl Link {
         self.peer().close().await
     }
 
-    fn searching(&self, searching: bool) {
-        self.current.send_modify(|current| current.searching = searching);
-    }
-
     fn found(&self, peer: Peer) {
         let attached = Arc::default();
-        self.current.send_replace(Current { peer, searching: false, first: false, attached });
+        self.current.send_replace(Current { peer, gone: false, first: false, attached });
+    }
+
+    fn give_up(&self) {
+        self.current.send_modify(|current| current.gone = true);
     }
 }
 
@@ -110,10 +119,13 @@ pub(crate) struct Redial {
 }
 
 /// A connection that lives this long is not part of the trouble before it.
-const HEALTHY: Duration = Duration::from_secs(5);
+const HEALTHY: Duration = Duration::from_secs(1);
 
 /// Pauses between attempts double up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A server that was reached is there, so the next pause is none of the longest.
+const REACHED: u32 = 4;
 
 /// Since when there has been no connection worth the name.
 struct Outage {
@@ -150,7 +162,6 @@ impl Keeper {
         outage: &mut Outage,
     ) -> Option<(WeakPeer, mpsc::Receiver<Inbound>)> {
         let redial = self.redial.as_ref().filter(|_| !self.stop.is_cancelled())?;
-        self.link.upgrade()?.searching(true);
         tracing::info!(address = %redial.dial.address, status = end.status, "connection lost");
         self.board.tell_everybody(|| Event::Lost).await;
         let found = tokio::select! {
@@ -168,10 +179,10 @@ impl Keeper {
     }
 
     async fn give_up(&self, end: End) {
-        self.board.end(&end).await;
         if let Some(link) = self.link.upgrade() {
-            link.searching(false);
+            link.give_up();
         }
+        self.board.end(&end).await;
     }
 }
 
@@ -189,7 +200,10 @@ impl Redial {
                 return Err(last.unwrap_or_else(late));
             }
             let err = match timeout(left, self.attempt()).await {
-                Ok(Ok(found)) => return Ok(found),
+                Ok(Ok(found)) => {
+                    outage.attempts = outage.attempts.min(REACHED);
+                    return Ok(found);
+                }
                 Ok(Err(err)) => err,
                 Err(_) => return Err(last.unwrap_or_else(late)),
             };

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 #[cfg(unix)]
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -48,19 +48,34 @@ impl Listening {
     /// If it does not start.
     #[cfg(unix)]
     pub fn unix(codex: &RealCodex) -> Self {
-        let path = socket(codex);
+        let path = codex.user_home().join("app.sock");
         let _ = std::fs::remove_file(&path);
         let address = format!("unix://{}", path.display());
-        let mut child = spawn(codex, &address, &[]);
+        Self::on_socket(codex, &address, &path)
+    }
+
+    /// Listens where Codex's daemon does, in the home of this Codex.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[cfg(unix)]
+    pub fn control(codex: &RealCodex) -> Self {
+        let path = codex.home().join("app-server-control/app-server-control.sock");
+        Self::on_socket(codex, "unix://", &path)
+    }
+
+    #[cfg(unix)]
+    fn on_socket(codex: &RealCodex, address: &str, path: &Path) -> Self {
+        let mut child = spawn(codex, address, &[]);
         let stderr = BufReader::new(child.stderr.take().expect("it was piped"));
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(drop));
         let begin = Instant::now();
         // It says nothing when it is ready.
-        while std::os::unix::net::UnixStream::connect(&path).is_err() {
+        while std::os::unix::net::UnixStream::connect(path).is_err() {
             assert!(begin.elapsed() < PATIENCE, "Codex does not listen on {}", path.display());
             std::thread::sleep(Duration::from_millis(10));
         }
-        Self { child, address }
+        Self { child, address: address.to_owned() }
     }
 
     /// Where it listens, as Codex writes addresses.
@@ -95,9 +110,4 @@ fn spawn(codex: &RealCodex, address: &str, args: &[&str]) -> Child {
     let mut command = codex.command(&["app-server", "--listen", address]);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().expect("Codex starts")
-}
-
-#[cfg(unix)]
-fn socket(codex: &RealCodex) -> PathBuf {
-    codex.user_home().join("app.sock")
 }

@@ -96,3 +96,57 @@ async fn forward(mut lines: mpsc::Receiver<Vec<u8>>, from: &Signals, to: &Inbox)
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Duration, timeout};
+
+    use super::*;
+
+    async fn rest(end: &mut Transport) -> Vec<String> {
+        let mut heard = Vec::new();
+        while let Some(incoming) = end.incoming.recv().await {
+            heard.push(match incoming {
+                Incoming::Line(line) => String::from_utf8(line).unwrap(),
+                Incoming::TooLong { .. } => "too long".to_owned(),
+                Incoming::End(end) => end.status,
+            });
+        }
+        heard
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_lets_what_is_under_way_arrive() {
+        let (left, mut right) = pair();
+        left.outgoing.send(b"one".to_vec()).await.unwrap();
+        left.outgoing.send(b"two".to_vec()).await.unwrap();
+        assert_eq!(left.closer.close().await, End::closed());
+        assert_eq!(rest(&mut right).await, ["one", "two", "connection closed"]);
+        assert!(right.outgoing.send(Vec::new()).await.is_err());
+        assert_eq!(right.closer.close().await, End::closed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn dropping_an_end_ends_the_other() {
+        let (left, mut right) = pair();
+        drop(left);
+        assert_eq!(rest(&mut right).await, ["connection closed"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_does_not_listen_slows_the_other_and_does_not_hold_its_end_up() {
+        let (left, right) = pair();
+        let mut sent = 0;
+        let send = async {
+            loop {
+                left.outgoing.send(vec![b'x']).await.unwrap();
+                sent += 1;
+            }
+        };
+        assert!(timeout(Duration::from_secs(1), send).await.is_err());
+        // Both queues, and the line between them.
+        assert_eq!(sent, 2 * QUEUE + 1);
+        assert_eq!(left.closer.close().await, End::closed());
+        drop(right);
+    }
+}

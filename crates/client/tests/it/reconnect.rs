@@ -71,6 +71,12 @@ impl Scene {
         Heard { turn: self.server.start_turn(request).await.unwrap(), parts: Vec::new() }
     }
 
+    /// Waits until requests come through; those under way when the wire was cut do not.
+    async fn connected(&self) {
+        let ask = async { while self.server.models().await.is_err() {} };
+        timeout(LONG, ask).await.expect("no request comes through");
+    }
+
     /// Waits, past the cut wire, until the thread does nothing any more.
     async fn idle(&self, thread: &ThreadId) {
         let dial = Dial::new(self.listening.address().parse().unwrap());
@@ -147,8 +153,13 @@ fn sketch(told: &Told) -> String {
             Part::ToolInputStart(_) | Part::ToolInputDelta(_) | Part::ToolInputEnd(_) => continue,
             Part::ToolResult(result) if result.preliminary => continue,
             Part::TextStart(_) => "text(".to_owned(),
-            Part::TextDelta(delta) => delta.delta.clone(),
-            Part::TextEnd { .. } => ")".to_owned(),
+            Part::ReasoningStart(_) => "thought(".to_owned(),
+            Part::TextDelta(delta) | Part::ReasoningDelta(delta) => {
+                // However a text is cut into pieces, it is the same text.
+                names.last_mut().unwrap().push_str(&delta.delta);
+                continue;
+            }
+            Part::TextEnd { .. } | Part::ReasoningEnd(_) => ")".to_owned(),
             Part::ToolCall(call) => format!("call {}", call.tool_call_id),
             Part::ToolApprovalRequest { .. } => "ask".to_owned(),
             Part::ToolResult(result) => {
@@ -161,7 +172,7 @@ fn sketch(told: &Told) -> String {
         };
         names.push(name);
     }
-    names.join(" ").replace("( ", "(").replace("  ", " ").replace(" )", ")")
+    names.join(" ").replace("  ", " ").replace(" )", ")")
 }
 
 const HELLO: &str = "codex.user-message text(one two three) Stop";
@@ -212,6 +223,52 @@ async fn a_wire_that_is_cut_again_and_again_tears_nothing() {
     assert_eq!(sketch(&heard.rest().await), "codex.user-message text(one two) text(three) Stop");
 }
 
+/// Thinks, talks, runs a command, asks, patches and talks again, whatever the thread.
+fn busy() -> Vec<Reply> {
+    let patch = "*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch\n";
+    let first = Reply::new([
+        Step::reasoning(["First thought. ", "Second thought. "]),
+        Step::chunked("I shall look around now. ", 5),
+        Step::exec("echo seen", "c1"),
+    ]);
+    let second = Reply::new([Step::commentary("Now the patch. "), Step::patch(patch, "p1")]);
+    let third = Reply::new([
+        Step::reasoning(["Nearly done. "]),
+        Step::chunked("All of it is done, as you wished. ", 3),
+    ]);
+    vec![third.when_output_of("p1").always(), second.when_output_of("c1").always(), first.always()]
+}
+
+/// A turn whose wire is cut after so many parts; none for never. Also how many parts there were.
+async fn torn(scene: &Scene, after: Option<usize>) -> (String, usize) {
+    let _ = std::fs::remove_file(scene.codex.project().join("new.txt"));
+    let mut request = TurnRequest::new(scene.thread().await, "go");
+    let desk = desk(&mut request);
+    desk.may.add_permits(100);
+    let mut heard = scene.turn_of(request).await;
+    while after.is_some_and(|after| heard.parts.len() < after) {
+        heard.until(|_| true).await;
+    }
+    if after.is_some() {
+        scene.proxy.cut();
+    }
+    let told = heard.rest().await;
+    scene.connected().await;
+    let asked = desk.asked.load(Ordering::SeqCst);
+    (format!("{} asked {asked}", sketch(&told)), told.parts.len())
+}
+
+#[tokio::test]
+async fn wherever_the_wire_is_cut_the_turn_is_the_same() {
+    let scene = Scene::new(busy()).await;
+    let (whole, parts) = torn(&scene, None).await;
+    // Parts that come while we look at one are cut off with it, so every step is not needed.
+    for after in (1..parts).step_by(3) {
+        let (told, _) = torn(&scene, Some(after)).await;
+        assert_eq!(told, whole, "cut after {after} of {parts} parts");
+    }
+}
+
 #[tokio::test]
 async fn a_tool_that_ended_meanwhile_gets_its_result() {
     let command = "until [ -e go ]; do sleep 0.05; done; echo gone";
@@ -247,7 +304,7 @@ fn desk(request: &mut TurnRequest) -> Desk {
         let (may, sender) = (may.clone(), sender.clone());
         async move {
             may.acquire().await.unwrap().forget();
-            sender.send(()).await.unwrap();
+            let _ = sender.try_send(());
             Some(match interrupt.ask {
                 Ask::ToolCall { .. } => Answer::ToolResult {
                     content: vec![json!({ "type": "inputText", "text": "found" })],
@@ -394,13 +451,13 @@ async fn threads_are_heard_again_after_the_connection_was_lost() {
 async fn requests_wait_for_the_next_connection() {
     let scene = Scene::new(Vec::new()).await;
     scene.proxy.bar();
-    // Until the loss is known, a request fails with it.
-    let lost = async {
-        while scene.server.models().await.is_err() {
-            scene.proxy.open();
-        }
-    };
-    timeout(LONG, lost).await.expect("no request comes through");
+    // One that is under way fails; by then the loss is known, and the next one waits.
+    while scene.server.models().await.is_ok() {}
+    let (models, ()) = tokio::join!(scene.server.models(), async {
+        sleep(Duration::from_millis(300)).await;
+        scene.proxy.open();
+    });
+    assert!(!models.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -428,6 +485,30 @@ async fn a_thread_that_is_not_kept_cannot_be_heard_again() {
     let told = heard.rest().await;
     assert_eq!(sketch(&told), r#"codex.user-message text(one error "detached") Error"#);
     assert_eq!(told.end(), Unified::Error);
+}
+
+#[tokio::test]
+async fn closing_does_not_wait_for_a_server_that_is_away() {
+    let scene = Scene::new(vec![Reply::new(halves("one ", "two"))]).await;
+    let mut heard = scene.turn().await;
+    heard.until(is_delta).await;
+    scene.proxy.bar();
+    let begin = std::time::Instant::now();
+    let (_, told) = tokio::join!(scene.server.close(), heard.rest());
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+    assert_eq!(sketch(&told), r#"codex.user-message text(one error "closed") Error"#);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_control_socket_of_the_daemon_is_a_socket_like_any_other() {
+    let model = Model::start(Vec::new());
+    let codex = RealCodex::new(&model);
+    let _listening = Listening::control(&codex);
+    let path = codex.home().join("app-server-control/app-server-control.sock");
+    let dial = Dial::new(format!("unix:{}", path.display()).parse().unwrap());
+    let server = AppServer::dial(&dial, &ConnectOptions::default()).await.unwrap();
+    assert!(!server.models().await.unwrap().is_empty());
 }
 
 #[cfg(unix)]
