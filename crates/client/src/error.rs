@@ -25,7 +25,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// There is no such address, or not for this purpose.
-    #[error("cannot read the address `{address}`: {why}")]
+    #[error("the address `{address}` cannot be used: {why}")]
     Address {
         /// As it was given, without secrets.
         address: String,
