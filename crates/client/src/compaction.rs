@@ -73,10 +73,16 @@ async fn ended(mut events: mpsc::Receiver<Event>) -> Result<(), Error> {
             Event::Closed(end) => {
                 return Err(Error::Closed { status: end.status, stderr: end.stderr });
             }
-            Event::Request(..) | Event::Unreadable { .. } => {}
+            // Nobody tells afterwards how the compaction went.
+            Event::Lost => return Err(lost("the connection was lost")),
+            Event::Request(..) | Event::Unreadable { .. } | Event::Regained => {}
         }
     }
-    Err(Error::Closed { status: "connection closed".to_owned(), stderr: String::new() })
+    Err(lost("connection closed"))
+}
+
+fn lost(status: &str) -> Error {
+    Error::Closed { status: status.to_owned(), stderr: String::new() }
 }
 
 fn outcome(turn: Ended) -> Result<(), Error> {

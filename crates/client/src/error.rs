@@ -24,6 +24,32 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// There is no such address, or not for this purpose.
+    #[error("the address `{address}` cannot be used: {why}")]
+    Address {
+        /// As it was given, without secrets.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Nobody answers at the address, or not as an app-server does.
+    #[error("cannot connect to `{address}`: {why}")]
+    Connect {
+        /// Where the server was looked for.
+        address: String,
+        /// What the system or the server said.
+        why: String,
+    },
+    /// The server does not let us in.
+    #[error("`{address}` does not let us in ({status}): {message}")]
+    Unauthorized {
+        /// Where the server is.
+        address: String,
+        /// The HTTP status: 401 or 403.
+        status: u16,
+        /// What the server said.
+        message: String,
+    },
     /// Codex is older than we can speak to.
     #[error("Codex {found} is too old; {needed} or newer is needed")]
     TooOld {
@@ -132,6 +158,9 @@ impl Error {
         match self {
             Self::NotFound { .. } => "codex_not_found",
             Self::Spawn { .. } => "spawn",
+            Self::Address { .. } => "address",
+            Self::Connect { .. } => "connect",
+            Self::Unauthorized { .. } => "unauthorized",
             Self::TooOld { .. } => "codex_too_old",
             Self::Closed { .. } => "closed",
             Self::Timeout { .. } => "timeout",
@@ -157,6 +186,10 @@ impl Error {
             }
             Self::Spawn { .. } => "run `bindery doctor` to see which Codex is used",
             Self::TooOld { .. } => "update it with `npm install -g @openai/codex@latest`",
+            Self::Connect { .. } => {
+                "start one with `codex app-server --listen ws://127.0.0.1:4500`"
+            }
+            Self::Unauthorized { .. } => "give the token that the server was started with",
             Self::Prompt(err) => return err.hint(),
             Self::Overloaded { .. } => "try again later",
             Self::NothingWaits => {

@@ -20,6 +20,8 @@ pub mod peer;
 
 mod switchboard;
 
+mod link;
+
 pub mod app_server;
 
 pub mod turn;
