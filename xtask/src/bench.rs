@@ -21,11 +21,14 @@ pub mod report;
 
 pub mod turn;
 
+pub mod pool;
+
 pub mod map;
 
 /// All benches.
 pub const BENCHES: &[Bench] = &[
     turn::BENCH,
+    pool::BENCH,
     Bench {
         name: "map",
         about: "`bindery map` on a long stream: CPU time and memory, beside a Node script",

@@ -1,5 +1,6 @@
 //! What can go wrong between us and Codex, one variant per thing a caller does differently.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bindery_core::map::prompt_to_turn::PlanError;
@@ -112,6 +113,35 @@ pub enum Error {
         /// The thread.
         thread: String,
     },
+    /// Another process has the thread loaded, and Codex lets only one at a time write to it.
+    #[error("thread `{thread}` is held by another Codex process")]
+    ThreadHeld {
+        /// The thread.
+        thread: String,
+    },
+    /// All workers are full and enough callers wait for them.
+    #[error("all workers are busy and {waiting} callers wait already")]
+    PoolBusy {
+        /// How many wait.
+        waiting: usize,
+        /// When to come again.
+        retry_after: Duration,
+    },
+    /// Workers keep ending soon after their start; the next is tried later.
+    #[error("workers keep ending; the next is started in {} s", seconds(retry_after))]
+    BackOff {
+        /// When to come again.
+        retry_after: Duration,
+        /// How the last one ended.
+        #[source]
+        reason: Arc<Error>,
+    },
+    /// A worker could not be started; all who waited for it are told the same.
+    #[error(transparent)]
+    Worker(Arc<Error>),
+    /// The pool is shutting down and takes no more work.
+    #[error("the pool is shutting down")]
+    ShuttingDown,
     /// The answer was longer than we are willing to keep.
     #[error("the answer to `{method}` has {bytes} bytes, more than a line may have")]
     LineTooLong {
@@ -170,6 +200,11 @@ impl Error {
             Self::NothingWaits => "nothing_waits",
             Self::Compaction { .. } => "compaction",
             Self::Busy { .. } => "thread_busy",
+            Self::ThreadHeld { .. } => "thread_held",
+            Self::PoolBusy { .. } => "busy",
+            Self::BackOff { .. } => "back_off",
+            Self::Worker(err) => err.code(),
+            Self::ShuttingDown => "shutting_down",
             Self::LineTooLong { .. } => "line_too_long",
             Self::Protocol { .. } => "protocol",
             Self::ChatRequest { .. } => "chat_request",
@@ -196,10 +231,20 @@ impl Error {
                 "the turn may have ended or its process restarted; send a user message to go on"
             }
             Self::Busy { .. } => "wait for it, steer it, or fork the thread",
+            Self::ThreadHeld { .. } => "end the other process, or fork the thread",
+            Self::PoolBusy { retry_after, .. } => {
+                return Some(format!("retry in {} s", seconds(retry_after)));
+            }
+            Self::BackOff { reason, .. } | Self::Worker(reason) => return reason.hint(),
             _ => return None,
         };
         Some(hint.to_owned())
     }
+}
+
+/// Whole seconds, at least one: what a caller can wait.
+fn seconds(duration: &Duration) -> u64 {
+    duration.as_secs_f64().ceil().max(1.0) as u64
 }
 
 /// Not given as the reason: what it said last may have nothing to do with its end.

@@ -140,6 +140,17 @@ impl LanguageModel {
         Self { server, settings, open: Arc::default(), parked }
     }
 
+    /// The same server, open threads and waiting turns with other settings.
+    pub(crate) fn with(&self, settings: ModelSettings) -> Self {
+        let parked = self.parked.with_patience(settings.deadlines.answer);
+        Self { server: self.server.clone(), settings, open: self.open.clone(), parked }
+    }
+
+    /// Takes a thread for closed: its next turn resumes it.
+    pub(crate) fn forget(&self, thread: &ThreadId) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(thread);
+    }
+
     /// Runs a call and gives its parts as they come.
     pub async fn stream(&self, options: &CallOptions) -> Result<Call, Error> {
         let mut context = self.settings.plan.clone();

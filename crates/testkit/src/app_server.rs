@@ -2,7 +2,8 @@
 //!
 //! It plays over any pair of halves in memory ([`AppServer`], [`play`]), or as a process: the
 //! binary `scripted-app-server` takes the path of a script and ignores all further arguments, so
-//! that it can stand where `codex` would.
+//! that it can stand where `codex` would. With `--crowd` for a script it is a server of a
+//! [`crowd`], for many threads at once.
 
 mod script;
 
@@ -13,6 +14,8 @@ mod player;
 mod shapes;
 
 mod program;
+
+pub mod crowd;
 
 pub use player::{AppServer, End, Outcome, play};
 pub use program::program;

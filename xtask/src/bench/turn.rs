@@ -4,11 +4,11 @@
 //! What two equal processes differ by is therefore measured too: a second raw client is the noise.
 //! The model is a process of its own, so that the CPU time of this one is the clients' alone.
 
-mod model;
+pub(super) mod model;
 
-mod ours;
+pub(super) mod ours;
 
-mod raw;
+pub(super) mod raw;
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ const THREAD_LIFE: usize = 8;
 const SETTLE: Duration = Duration::from_millis(30);
 
 /// What the user says.
-const QUESTION: &str = "What is there to say?";
+pub(super) const QUESTION: &str = "What is there to say?";
 
 /// What is measured, in the order of the report. Neighbours are compared, so they run one after
 /// the other.

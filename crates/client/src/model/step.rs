@@ -107,6 +107,11 @@ impl Parked {
         Self { turns: Arc::default(), patience }
     }
 
+    /// The same turns, the next ones kept for so long.
+    pub(super) fn with_patience(&self, patience: Duration) -> Self {
+        Self { turns: self.turns.clone(), patience }
+    }
+
     /// The turn of a thread, if one waits.
     pub(super) fn take(&self, thread: &ThreadId) -> Option<Turn> {
         self.turns().remove(thread).map(|place| place.turn)

@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::locate::Located;
 
 /// What to start, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Launch {
     /// The executable.
     pub program: PathBuf,

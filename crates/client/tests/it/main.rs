@@ -42,3 +42,5 @@ mod specimen;
 mod schema;
 
 mod steps;
+
+mod pool;

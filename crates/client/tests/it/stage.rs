@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::transport::stdio::Launch;
-use bindery_client::turn::{Turn, TurnRequest};
+use bindery_client::turn::TurnRequest;
 use bindery_core::content::{Gather, Generated};
 use bindery_core::ids::ThreadId;
 use bindery_core::part::{Part, ToolResult};
@@ -13,6 +13,7 @@ use bindery_core::usage::Unified;
 use bindery_core::wire::app_server::params::{ThreadSettings, ThreadStart};
 use bindery_testkit::codex::{Options, RealCodex};
 use bindery_testkit::model::{Model, Script};
+use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -92,7 +93,7 @@ pub(crate) struct Told {
 
 impl Told {
     /// Reads a turn to its end.
-    pub(crate) async fn of(mut turn: Turn) -> Self {
+    pub(crate) async fn of(mut turn: impl Stream<Item = Part> + Unpin) -> Self {
         let mut parts = Vec::new();
         while let Some(part) = timeout(HANG, turn.next()).await.expect("the turn hangs") {
             parts.push(part);

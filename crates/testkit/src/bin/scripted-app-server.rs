@@ -1,12 +1,13 @@
 //! A process that plays a script where `codex app-server` would run.
 //!
-//! `scripted-app-server SCRIPT [ignored…]`; exits 0 at the end of the script and of its input,
+//! `scripted-app-server SCRIPT [ignored…]`, or `--crowd` for a script; exits 0 at the end of the script and of its input,
 //! 97 if something else came than the script expects, and as the script says if that says so.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bindery_testkit::app_server::crowd::Crowd;
 use bindery_testkit::app_server::{End, Outcome, Script, play};
 
 /// The exit code of a script that did not fit what came.
@@ -19,6 +20,9 @@ fn main() -> ExitCode {
     let Some(path) = std::env::args_os().nth(1) else {
         return misfit("usage: scripted-app-server SCRIPT");
     };
+    if path == "--crowd" {
+        return crowd();
+    }
     let script = std::fs::read(&path)
         .map_err(|err| err.to_string())
         .and_then(|text| serde_json::from_slice::<Script>(&text).map_err(|err| err.to_string()));
@@ -37,6 +41,22 @@ fn main() -> ExitCode {
         End::Crashed(Some(code)) => std::process::exit(code),
         End::Crashed(None) => std::process::abort(),
         End::Failed(why) => misfit(&why),
+    }
+}
+
+/// Serves many threads until the input ends or a turn crashes it.
+fn crowd() -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(err) => return misfit(&format!("no runtime: {err}")),
+    };
+    let served = runtime.block_on(async {
+        let crowd = Crowd::default().with_any_thread();
+        std::io::Result::Ok(crowd.serve(tokio::io::stdin(), output()?).await)
+    });
+    match served {
+        Ok(crashed) => std::process::exit(if crashed { 70 } else { 0 }),
+        Err(err) => misfit(&format!("cannot serve: {err}")),
     }
 }
 

@@ -18,14 +18,14 @@ const ANSWER: &str = "There is a house at the end of the road, and in it a room 
 const CHUNK: usize = 8;
 
 /// A running model; dropping it ends it.
-pub(super) struct ModelProcess {
+pub(in crate::bench) struct ModelProcess {
     child: Child,
     base_url: String,
 }
 
 impl ModelProcess {
     /// Starts it and waits until it listens.
-    pub(super) fn start() -> anyhow::Result<Self> {
+    pub(in crate::bench) fn start() -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let mut command = Command::new(program);
         command.arg(arguments::SERVE_MODEL).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -37,7 +37,7 @@ impl ModelProcess {
     }
 
     /// What a provider's `base_url` must be.
-    pub(super) fn base_url(&self) -> &str {
+    pub(in crate::bench) fn base_url(&self) -> &str {
         &self.base_url
     }
 }

@@ -101,7 +101,7 @@ impl Ours {
 
 /// The same environment as the raw client's Codex has, and nothing else: a variable that names a
 /// file of certificates makes Codex read it for every request.
-fn launch(codex: &RealCodex) -> Launch {
+pub(in crate::bench) fn launch(codex: &RealCodex) -> Launch {
     let mut launch = Launch::new(codex.program());
     launch.args = codex.args().into_iter().map(Into::into).collect();
     launch.env_remove = std::env::vars_os().map(|(name, _)| name).collect();
@@ -116,7 +116,11 @@ impl Drop for Ours {
     }
 }
 
-async fn read(mut turn: impl Stream<Item = Part> + Unpin, start: Instant) -> anyhow::Result<Marks> {
+/// Reads a turn to its end.
+pub(in crate::bench) async fn read(
+    mut turn: impl Stream<Item = Part> + Unpin,
+    start: Instant,
+) -> anyhow::Result<Marks> {
     let (mut text, mut finish) = (None, None);
     while let Some(part) = turn.next().await {
         match part {

@@ -1,8 +1,9 @@
 //! The floor: a hand-written client that does nothing but write lines and look at lines.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use bindery_testkit::codex::RealCodex;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use super::{Marks, QUESTION};
 
 /// A Codex of its own, and blocking reads and writes on its pipes.
-pub(super) struct Raw {
+pub(in crate::bench) struct Raw {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -32,7 +33,7 @@ struct Envelope<'a> {
 
 impl Raw {
     /// Starts Codex and greets it.
-    pub(super) fn start(codex: RealCodex) -> anyhow::Result<Self> {
+    pub(in crate::bench) fn start(codex: RealCodex) -> anyhow::Result<Self> {
         let mut command = codex.command(&["app-server"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().context("cannot start Codex")?;
@@ -54,27 +55,58 @@ impl Raw {
     }
 
     /// A turn on a new thread.
-    pub(super) fn new_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
+    pub(in crate::bench) fn new_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
         let thread = self.start_thread()?;
         self.turn(&thread, start)
     }
 
     /// A turn on the open thread.
-    pub(super) fn open_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
+    pub(in crate::bench) fn open_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
         let thread = self.open.clone();
         self.turn(&thread, start)
     }
 
     /// Opens another thread for [`Self::open_thread`], and uses it once.
-    pub(super) fn renew(&mut self) -> anyhow::Result<()> {
+    pub(in crate::bench) fn renew(&mut self) -> anyhow::Result<()> {
         self.open = self.start_thread()?;
         self.open_thread(Instant::now()).map(drop)
+    }
+
+    /// So many conversations, at most `at_a_time` of them under way; gives when the last was over.
+    pub(in crate::bench) fn burst(
+        &mut self,
+        count: usize,
+        at_a_time: usize,
+        start: Instant,
+    ) -> anyhow::Result<Duration> {
+        let mut waiting = BTreeSet::new();
+        let (mut begun, mut done) = (0, 0);
+        while done < count {
+            while begun < count && begun - done < at_a_time {
+                let cwd = self.codex.project();
+                waiting.insert(self.send("thread/start", &json!({ "cwd": cwd }))?);
+                begun += 1;
+            }
+            let Envelope { id, method } = self.next()?;
+            done += usize::from(method == Some("turn/completed"));
+            if id.is_some_and(|id| method.is_none() && waiting.remove(&id)) {
+                let thread = self.thread()?;
+                let input = json!([{ "type": "text", "text": QUESTION }]);
+                self.send("turn/start", &json!({ "threadId": thread, "input": input }))?;
+            }
+        }
+        Ok(start.elapsed())
     }
 
     fn start_thread(&mut self) -> anyhow::Result<String> {
         let cwd = self.codex.project();
         let id = self.send("thread/start", &json!({ "cwd": cwd }))?;
         self.reply(id)?;
+        self.thread()
+    }
+
+    /// The thread in the reply that was just read.
+    fn thread(&self) -> anyhow::Result<String> {
         let reply: Value = serde_json::from_slice(&self.line)?;
         let thread = reply["result"]["thread"]["id"].as_str();
         Ok(thread.with_context(|| format!("no thread in {reply}"))?.to_owned())

@@ -1,0 +1,27 @@
+//! Where workers come from.
+
+use futures_util::future::BoxFuture;
+
+use super::WorkerKey;
+use crate::app_server::{AppServer, ConnectOptions};
+use crate::error::Error;
+
+/// Starts workers.
+pub trait Starter: Send + Sync + 'static {
+    /// A new worker of this kind. Dropped, the future leaves nothing behind.
+    fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, Error>>;
+}
+
+/// Starts workers as child processes.
+#[derive(Clone, Debug, Default)]
+pub struct Spawn {
+    /// How to introduce ourselves.
+    pub options: ConnectOptions,
+}
+
+impl Starter for Spawn {
+    fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, Error>> {
+        let (key, options) = (key.clone(), self.options.clone());
+        Box::pin(async move { AppServer::spawn(key.launch(), &options).await })
+    }
+}

@@ -1,0 +1,11 @@
+//! The pool over servers in memory, over processes, and over the real Codex.
+
+mod memory;
+
+mod rules;
+
+mod schedule;
+
+mod soak;
+
+mod codex;
