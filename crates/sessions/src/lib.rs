@@ -1,0 +1,23 @@
+//! Codex session files: found, read without loss, normalised, checked and rendered.
+//!
+//! Read in this order: [`record`] (bytes → lines), [`line`] (a line's envelope and tag),
+//! [`normalise`] (lines → the Transcript of `core`), [`ledger`] (the law that no line is lost).
+//! Nothing here ever writes into a Codex home.
+
+pub mod error;
+
+pub mod clock;
+
+pub mod record;
+
+pub mod line;
+
+pub mod ledger;
+
+mod wire;
+
+pub mod normalise;
+
+pub mod session;
+
+pub use error::Error;
