@@ -20,4 +20,12 @@ pub mod normalise;
 
 pub mod session;
 
+pub mod find;
+
+pub mod skim;
+
+pub mod summary;
+
+pub mod catalogue;
+
 pub use error::Error;

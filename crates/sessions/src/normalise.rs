@@ -47,6 +47,7 @@ use crate::wire::Tokens;
 
 pub use self::message::plain_user_text;
 pub use self::names::{canonical_name, sort_of};
+pub(crate) use self::setup::injected_topic;
 pub use self::shell::{display_command, join as join_command};
 
 /// What the normaliser hands out.

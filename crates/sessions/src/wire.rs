@@ -19,8 +19,6 @@ pub(crate) struct Meta {
     pub(crate) cli_version: Option<String>,
     pub(crate) source: Option<Value>,
     pub(crate) model_provider: Option<String>,
-    pub(crate) instructions: Option<String>,
-    pub(crate) base_instructions: Option<Value>,
     pub(crate) git: Option<Git>,
     pub(crate) dynamic_tools: Option<Vec<Value>>,
     pub(crate) forked_from_id: Option<String>,
@@ -28,15 +26,12 @@ pub(crate) struct Meta {
     pub(crate) parent_thread_id: Option<String>,
     pub(crate) agent_nickname: Option<String>,
     pub(crate) history_base: Option<HistoryBase>,
-    pub(crate) history_mode: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Git {
-    pub(crate) commit_hash: Option<String>,
     pub(crate) branch: Option<String>,
-    pub(crate) repository_url: Option<String>,
 }
 
 /// The part of another file that a fork or a revert begins with (0.153 and newer).
@@ -190,6 +185,13 @@ pub(crate) struct Tokens {
     pub(crate) output_tokens: u64,
     pub(crate) reasoning_output_tokens: u64,
     pub(crate) total_tokens: u64,
+}
+
+/// The thread's total so far, as the newest record tells it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ThreadTotal {
+    #[serde(default)]
+    pub(crate) thread_token_usage: Option<Tokens>,
 }
 
 #[derive(Debug, Deserialize)]

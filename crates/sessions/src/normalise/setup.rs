@@ -42,7 +42,7 @@ const DEVELOPER: &[(&str, &str)] = &[
 ];
 
 /// The topic of injected text, by how it begins.
-pub(super) fn injected_topic(text: &str) -> Option<&'static str> {
+pub(crate) fn injected_topic(text: &str) -> Option<&'static str> {
     lookup(INJECTED, text)
 }
 
