@@ -65,7 +65,7 @@ impl Catalogue {
         let stale: Vec<&SessionFile> = files.iter().filter(|file| !is_good(file)).collect();
         self.changed |= !stale.is_empty();
         for (file, summary) in read_all(&stale, exact) {
-            let exact = exact || summary.turns.is_some();
+            let exact = !summary.estimated;
             let (size, modified_ms) = (file.size, file.modified_ms);
             self.known.insert(file.path.clone(), Known { size, modified_ms, exact, summary });
         }

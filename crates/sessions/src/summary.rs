@@ -37,10 +37,12 @@ pub struct Summary {
     pub created_ms: Option<i64>,
     /// When it was last written to.
     pub updated_ms: Option<i64>,
-    /// Turns; none where counting them would mean reading a very long file.
+    /// Turns, where they can be told.
     pub turns: Option<u64>,
-    /// Messages of user and model; none as above.
+    /// Messages of user and model.
     pub messages: Option<u64>,
+    /// Turns and messages of a long file are estimated from its ends.
+    pub estimated: bool,
     /// Tokens read and written.
     pub tokens: Option<u64>,
     /// How it stands.
@@ -91,9 +93,9 @@ pub enum Relation {
 }
 
 /// A file up to this size is read whole, and its turns are counted.
-pub const WHOLE: u64 = 4 << 20;
+pub const WHOLE: u64 = 1 << 20;
 /// What is read of a longer one, at each end.
-const HEAD: u64 = 512 << 10;
+const HEAD: u64 = 256 << 10;
 const TAIL: u64 = 128 << 10;
 
 /// Buffers that are used again for each file.
@@ -106,21 +108,21 @@ impl Reader {
     /// Reads the summary of a file; `exact` counts turns whatever the size.
     pub fn summary(&mut self, file: &SessionFile, exact: bool) -> Result<Summary, Error> {
         let mut facts = Facts::default();
-        let mut counts = None;
+        let (counts, estimated);
         if is_packed(&file.path) {
-            counts = self.packed(file, exact, &mut facts)?;
+            (counts, estimated) = (self.packed(file, exact, &mut facts)?, false);
         } else if file.size <= WHOLE {
-            counts = Some(self.whole(file, &mut facts)?);
+            (counts, estimated) = (Some(self.whole(file, &mut facts)?), false);
         } else {
-            self.ends(file, &mut facts)?;
-            if exact {
-                counts = Some(count(file)?);
-            }
+            let ends = self.ends(file, &mut facts)?;
+            estimated = !exact;
+            counts = Some(if exact { count(file)? } else { ends });
         }
         let mut summary = facts.summary();
         summary.id = file.thread_id.clone().or(summary.id);
         summary.turns = counts.map(|counts| counts.turns());
         summary.messages = counts.map(|counts| counts.messages());
+        summary.estimated = estimated;
         summary.updated_ms = summary.updated_ms.or(Some(file.modified_ms));
         summary.size = file.size;
         summary.archived = file.archived;
@@ -138,13 +140,17 @@ impl Reader {
         Ok(counts)
     }
 
-    fn ends(&mut self, file: &SessionFile, facts: &mut Facts) -> Result<(), Error> {
+    /// Reads both ends, and takes what is between them to be like them.
+    fn ends(&mut self, file: &SessionFile, facts: &mut Facts) -> Result<Counts, Error> {
+        let mut counts = Counts::default();
         self.read(file, 0, HEAD)?;
         facts.head(&self.buffer);
+        counts.add(&self.buffer);
         let from = file.size.saturating_sub(TAIL);
         self.read(file, from, TAIL)?;
         facts.tail(whole_lines(&self.buffer, true));
-        Ok(())
+        counts.add(whole_lines(&self.buffer, true));
+        Ok(counts.scaled(file.size, HEAD + TAIL))
     }
 
     /// A packed file has no tail to jump to: a small one is unpacked whole, of others the head.
