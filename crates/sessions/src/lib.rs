@@ -28,4 +28,12 @@ pub mod summary;
 
 pub mod catalogue;
 
+pub mod messages;
+
+mod schema;
+
+pub mod validate;
+
+pub mod render;
+
 pub use error::Error;

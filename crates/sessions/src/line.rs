@@ -3,8 +3,10 @@
 //! The five generations of the format differ line by line, not file by file: a file begun by an
 //! old Codex and resumed by a new one holds both.
 
+use std::marker::PhantomData;
+
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeSeed, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::record::Record;
@@ -145,13 +147,27 @@ impl<'a> Envelope<'a> {
 
     /// Reads the payload, and hands out the metadata of the line.
     pub fn payload<T: Deserialize<'a>>(&self) -> Result<(T, Option<&'a str>), String> {
+        self.seeded(PhantomData::<T>)
+    }
+
+    /// Walks through the payload.
+    pub(crate) fn payload_with<S: DeserializeSeed<'a>>(&self, seed: S) -> Result<S::Value, String> {
+        Ok(self.seeded(seed)?.0)
+    }
+
+    fn seeded<S: DeserializeSeed<'a>>(
+        &self,
+        seed: S,
+    ) -> Result<(S::Value, Option<&'a str>), String> {
+        let mut deserializer = serde_json::Deserializer::from_str(self.payload);
+        let value = seed.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
         if !self.open_ended {
-            let value = serde_json::from_str(self.payload).map_err(|error| error.to_string())?;
+            deserializer.end().map_err(|error| error.to_string())?;
             return Ok((value, self.metadata));
         }
-        let mut stream = serde_json::Deserializer::from_str(self.payload).into_iter::<T>();
-        let value = stream.next().ok_or("no payload")?.map_err(|error| error.to_string())?;
-        let rest = self.payload[stream.byte_offset()..].trim();
+        // The only way to ask a deserializer how far it has come.
+        let offset = deserializer.into_iter::<IgnoredAny>().byte_offset();
+        let rest = self.payload[offset..].trim();
         if rest == "}" {
             return Ok((value, None));
         }

@@ -45,6 +45,7 @@ use crate::line::{Broken, Envelope};
 use crate::record::Record;
 use crate::wire::Tokens;
 
+pub(crate) use self::item::peek as peek_item;
 pub use self::message::plain_user_text;
 pub use self::names::{canonical_name, sort_of};
 pub(crate) use self::setup::injected_topic;

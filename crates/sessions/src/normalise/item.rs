@@ -320,7 +320,7 @@ fn span_of<T>(done: &Completed<T>) -> Option<Span> {
 }
 
 /// The item's type, without reading the item.
-fn peek(payload: &str) -> Option<&str> {
+pub(crate) fn peek(payload: &str) -> Option<&str> {
     const KEY: &str = "\"item\":{\"type\":\"";
     let head = &payload[..payload.floor_char_boundary(400)];
     let at = head.find(KEY)? + KEY.len();

@@ -6,3 +6,13 @@ mod corpus;
 mod law;
 
 mod stdout;
+
+mod acceptance;
+
+mod corruption;
+
+mod drift;
+
+mod chain;
+
+mod pages;
