@@ -3,10 +3,8 @@
 //! The five generations of the format differ line by line, not file by file: a file begun by an
 //! old Codex and resumed by a new one holds both.
 
-use std::marker::PhantomData;
-
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::record::Record;
@@ -147,20 +145,8 @@ impl<'a> Envelope<'a> {
 
     /// Reads the payload, and hands out the metadata of the line.
     pub fn payload<T: Deserialize<'a>>(&self) -> Result<(T, Option<&'a str>), String> {
-        self.seeded(PhantomData::<T>)
-    }
-
-    /// Walks through the payload.
-    pub(crate) fn payload_with<S: DeserializeSeed<'a>>(&self, seed: S) -> Result<S::Value, String> {
-        Ok(self.seeded(seed)?.0)
-    }
-
-    fn seeded<S: DeserializeSeed<'a>>(
-        &self,
-        seed: S,
-    ) -> Result<(S::Value, Option<&'a str>), String> {
         let mut deserializer = serde_json::Deserializer::from_str(self.payload);
-        let value = seed.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
+        let value = T::deserialize(&mut deserializer).map_err(|error| error.to_string())?;
         if !self.open_ended {
             deserializer.end().map_err(|error| error.to_string())?;
             return Ok((value, self.metadata));

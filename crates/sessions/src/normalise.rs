@@ -150,28 +150,35 @@ impl<'e> Normaliser<'e> {
         self.inherited = inherited;
     }
 
-    /// Takes one record.
-    pub fn take(&mut self, record: &Record<'_>) {
+    /// Takes one record. False if it is not understood, and shown as a card.
+    pub fn take(&mut self, record: &Record<'_>) -> bool {
         self.line = record.line;
         if !self.inherited {
             self.ledger.read(record.line);
         }
-        match Envelope::read(record) {
+        let understood = self.read(record);
+        self.relieve();
+        understood
+    }
+
+    fn read(&mut self, record: &Record<'_>) -> bool {
+        let (tag, why) = match Envelope::read(record) {
             Ok(envelope) => {
                 self.time = envelope.timestamp.and_then(crate::clock::millis).or(self.time);
-                if let Err(odd) = self.entry(&envelope) {
-                    let raw = bounded(record);
-                    self.card(&odd.tag.unwrap_or_else(|| envelope.tag()), &odd.why, raw);
-                }
+                let Err(odd) = self.entry(&envelope) else { return true };
+                (odd.tag.unwrap_or_else(|| envelope.tag()), odd.why)
             }
-            Err(Broken::Blank) => self.settle(Account::Hidden(Hidden::Blank)),
+            Err(Broken::Blank) => {
+                self.settle(Account::Hidden(Hidden::Blank));
+                return true;
+            }
             Err(broken) => {
                 let why = format!("{} of {} bytes", broken.word(), record.length);
-                let raw = bounded(record);
-                self.card(broken.word(), &why, raw);
+                (broken.word().to_owned(), why)
             }
-        }
-        self.relieve();
+        };
+        self.card(&tag, &why, bounded(record));
+        false
     }
 
     /// Takes a record that is not to be shown.

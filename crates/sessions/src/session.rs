@@ -104,7 +104,9 @@ pub fn stream_chain(
             });
             match is_out {
                 true => normaliser.skip(&record),
-                false => normaliser.take(&record),
+                false => {
+                    normaliser.take(&record);
+                }
             }
         }
     }

@@ -1,94 +1,126 @@
-//! Which fields a payload has, without building anything of it.
-
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+//! Which fields a payload has, found by skipping from key to key.
+//!
+//! The normaliser reads the same line in full and tells if it is JSON; so this need not.
 
 use super::Kind;
-use crate::line::Envelope;
 use crate::schema::{self, Row};
 
 const ITEM: &str = "event_msg/item_completed";
 
 /// The findings of a line whose tag is known.
-pub(super) fn check(line: &Envelope<'_>, row: &'static Row) -> Result<Vec<(Kind, String)>, String> {
+pub(super) fn check(payload: &str, row: &'static Row) -> Vec<(Kind, String)> {
     let mut found = Vec::new();
     let is_item = row.0.starts_with(ITEM) && row.0 != ITEM;
-    let outer = if is_item { schema::row(ITEM).unwrap_or(row) } else { row };
-    let inner = is_item.then_some(row);
-    let seen = line.payload_with(Fields { outer, inner, found: &mut found })?;
-    report_missing(outer, seen.outer, &mut found);
-    if let Some(row) = inner {
-        report_missing(row, seen.inner, &mut found);
+    if !is_item {
+        compare(payload.as_bytes(), row, &mut found);
+        return found;
     }
-    Ok(found)
-}
-
-/// Bits of the needed fields that were there.
-#[derive(Default)]
-pub(super) struct Seen {
-    outer: u32,
-    inner: u32,
-}
-
-struct Fields<'f> {
-    outer: &'static Row,
-    inner: Option<&'static Row>,
-    found: &'f mut Vec<(Kind, String)>,
-}
-
-impl<'de> DeserializeSeed<'de> for Fields<'_> {
-    type Value = Seen;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Seen, D::Error> {
-        deserializer.deserialize_map(self)
+    let outer = schema::row(ITEM).unwrap_or(row);
+    if let Some(item) = compare(payload.as_bytes(), outer, &mut found) {
+        compare(item, row, &mut found);
     }
+    found
 }
 
-impl<'de> Visitor<'de> for Fields<'_> {
-    type Value = Seen;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Seen, A::Error> {
-        let mut seen = Seen::default();
-        while let Some(Key(key)) = map.next_key()? {
-            note(self.outer, &key, &mut seen.outer, self.found);
-            match self.inner {
-                Some(row) if key == "item" => {
-                    let fields = Fields { outer: row, inner: None, found: self.found };
-                    seen.inner = map.next_value_seed(fields)?.outer;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(seen)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-fn note(row: &Row, key: &str, seen: &mut u32, found: &mut Vec<(Kind, String)>) {
+/// Compares the keys of an object with a row; gives back what `item` holds.
+fn compare<'a>(object: &'a [u8], row: &Row, found: &mut Vec<(Kind, String)>) -> Option<&'a [u8]> {
     let (tag, needed, others) = row;
-    if let Some(place) = needed.iter().position(|known| *known == key) {
-        *seen |= 1 << place;
-    } else if !others.contains(&key) {
-        found.push((Kind::UnknownField, format!("{tag}.{key}")));
-    }
-}
-
-fn report_missing((tag, needed, _): &Row, seen: u32, found: &mut Vec<(Kind, String)>) {
+    let (mut seen, mut item) = (0_u32, None);
+    each_key(object, |key, value| {
+        let is_same = |known: &&str| known.as_bytes() == key;
+        if let Some(place) = needed.iter().position(|known| is_same(&known)) {
+            seen |= 1 << place;
+        } else if !others.iter().any(|known| is_same(&known)) {
+            found.push((Kind::UnknownField, format!("{tag}.{}", String::from_utf8_lossy(key))));
+        }
+        if key == b"item" {
+            item = Some(value);
+        }
+    });
     for (place, field) in needed.iter().enumerate() {
         if seen & (1 << place) == 0 {
             found.push((Kind::MissingField, format!("{tag}.{field}")));
+        }
+    }
+    item
+}
+
+/// Hands out each key of an object with what follows it, up to the object's end.
+fn each_key<'a>(object: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8])) {
+    let mut at = 1;
+    loop {
+        at = skip_blank(object, at);
+        if object.get(at) != Some(&b'"') {
+            return;
+        }
+        let end = string_end(object, at);
+        let key = object.get(at + 1..end.saturating_sub(1)).unwrap_or_default();
+        at = skip_blank(object, end);
+        take(key, object.get(at..).unwrap_or_default());
+        at = value_end(object, at);
+    }
+}
+
+fn skip_blank(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',' || *byte == b':';
+    from + rest.iter().take_while(|byte| blank(byte)).count()
+}
+
+/// Where a string ends that begins at `from`.
+fn string_end(bytes: &[u8], from: usize) -> usize {
+    let mut at = from + 1;
+    while let Some(rest) = bytes.get(at..) {
+        match memchr::memchr2(b'"', b'\\', rest) {
+            Some(found) if rest[found] == b'"' => return at + found + 1,
+            Some(found) => at += found + 2,
+            None => break,
+        }
+    }
+    bytes.len()
+}
+
+/// Where a value ends that begins at `from`.
+fn value_end(bytes: &[u8], from: usize) -> usize {
+    let (mut at, mut depth) = (from, 0_usize);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(bytes, at);
+                if depth == 0 {
+                    return at;
+                }
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth == 0 => return at,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            b',' if depth == 0 => return at,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_whatever_the_values_hold() {
+        let text =
+            r#"{"a":"x\"},{","b":{"c":[1,{"d":"]"}]} , "e" : -1.5e3,"f":null,"g":[]},"h":1}"#;
+        let mut keys = Vec::new();
+        each_key(text.as_bytes(), |key, _| keys.push(String::from_utf8(key.to_vec()).unwrap()));
+        assert_eq!(keys, ["a", "b", "e", "f", "g"]);
+        for cut in 0..text.len() {
+            each_key(&text.as_bytes()[..cut], |_, _| {});
         }
     }
 }
