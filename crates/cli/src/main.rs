@@ -1,3 +1,17 @@
 //! The `bindery` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+use bindery_cli::commands::Bindery;
+use bindery_cli::failure;
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let bindery = Bindery::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(bindery.run()),
+        Err(err) => Err(anyhow::Error::new(err).context("cannot start the runtime")),
+    };
+    result.unwrap_or_else(|err| failure::report(&err))
+}

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bindery_core::map::prompt_to_turn::PlanError;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -32,7 +33,7 @@ pub enum Error {
         needed: String,
     },
     /// The connection is gone; nothing more will come.
-    #[error("Codex is gone: {status}{}", after_colon(stderr))]
+    #[error("Codex is gone: {status}{}", last_words(stderr))]
     Closed {
         /// How it ended: `exit code 3`, `signal 9 (SIGKILL)`.
         status: String,
@@ -66,6 +67,18 @@ pub enum Error {
         method: String,
         /// How often.
         attempts: u32,
+    },
+    /// The prompt cannot be run.
+    #[error(transparent)]
+    Prompt(#[from] PlanError),
+    /// A call brought answers, and no turn waits for them.
+    #[error("the call only brings answers, and no turn waits for them")]
+    NothingWaits,
+    /// The thread is in the middle of a turn; Codex would take a second one for a steer.
+    #[error("thread `{thread}` is busy with another turn")]
+    Busy {
+        /// The thread.
+        thread: String,
     },
     /// The answer was longer than we are willing to keep.
     #[error("the answer to `{method}` has {bytes} bytes, more than a line may have")]
@@ -104,6 +117,9 @@ impl Error {
             Self::Timeout { .. } => "timeout",
             Self::Rpc { .. } => "rpc",
             Self::Overloaded { .. } => "overloaded",
+            Self::Prompt(err) => err.code(),
+            Self::NothingWaits => "nothing_waits",
+            Self::Busy { .. } => "thread_busy",
             Self::LineTooLong { .. } => "line_too_long",
             Self::Protocol { .. } => "protocol",
             Self::Encode { .. } => "encode",
@@ -118,16 +134,22 @@ impl Error {
             }
             Self::Spawn { .. } => "run `bindery doctor` to see which Codex is used",
             Self::TooOld { .. } => "update it with `npm install -g @openai/codex@latest`",
+            Self::Prompt(err) => return err.hint(),
             Self::Overloaded { .. } => "try again later",
+            Self::NothingWaits => {
+                "the turn may have ended or its process restarted; send a user message to go on"
+            }
+            Self::Busy { .. } => "wait for it, steer it, or fork the thread",
             _ => return None,
         };
         Some(hint.to_owned())
     }
 }
 
-fn after_colon(stderr: &str) -> String {
+/// Not given as the reason: what it said last may have nothing to do with its end.
+fn last_words(stderr: &str) -> String {
     match stderr.trim().lines().last() {
-        Some(line) => format!(": {}", line.trim()),
+        Some(line) => format!("; it last said: {}", line.trim()),
         None => String::new(),
     }
 }
@@ -144,7 +166,10 @@ mod tests {
         };
         assert_eq!(closed("").to_string(), "Codex is gone: exit code 3");
         let said = closed("starting\nerror: no such option\n");
-        assert_eq!(said.to_string(), "Codex is gone: exit code 3: error: no such option");
+        assert_eq!(
+            said.to_string(),
+            "Codex is gone: exit code 3; it last said: error: no such option"
+        );
         assert_eq!((said.code(), said.hint()), ("closed", None));
     }
 

@@ -1,15 +1,15 @@
 //! Asks, answers and listens over one connection.
 //!
-//! Replies go to whoever asked; everything else comes out of one bounded channel, in the order it was
-//! sent. That channel is the back-pressure: while it is full the server is not read, and the replies
-//! behind it wait too. So whoever drains it must not wait for a request in between; if it does, the
-//! request's deadline ends the standstill.
+//! Replies go to whoever asked; everything else comes out of one bounded channel, in the order it
+//! was sent. That channel is the back-pressure: while it is full the server is not read, and the
+//! replies behind it wait too. So whoever drains it must not wait for a request in between; if it
+//! does, the request's deadline ends the standstill.
 
 mod pending;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bindery_core::wire::rpc::{self, Head, Message, OVERLOADED, RequestId, RpcError};
@@ -81,6 +81,19 @@ pub struct Peer {
     shared: Arc<Shared>,
 }
 
+/// A side of a connection that does not keep it alive.
+#[derive(Clone, Debug)]
+pub struct WeakPeer {
+    shared: Weak<Shared>,
+}
+
+impl WeakPeer {
+    /// The peer, while somebody else holds it.
+    pub fn upgrade(&self) -> Option<Peer> {
+        self.shared.upgrade().map(|shared| Peer { shared })
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     outgoing: mpsc::Sender<Vec<u8>>,
@@ -94,14 +107,14 @@ impl Peer {
     /// Takes over a connection.
     pub fn start(transport: Transport, bounds: Bounds) -> (Self, mpsc::Receiver<Inbound>) {
         let Transport { outgoing, incoming, closer } = transport;
-        // One place more, reserved from the start, so that the end is told whatever else is waiting.
-        let (sender, inbound) = mpsc::channel(bounds.inbound + 1);
+        // One place more, reserved from the start: the end is told whatever else is waiting.
+        let (sender, inbound) = mpsc::channel(bounds.inbound.max(1) + 1);
         let pending = Arc::new(Pending::default());
         if let Ok(last) = sender.clone().try_reserve_owned() {
             let router = Router { pending: pending.clone(), sender, closing: closer.closing() };
             closer.track(router.run(incoming, last));
         }
-        let slots = Semaphore::new(bounds.pending);
+        let slots = Semaphore::new(bounds.pending.max(1));
         let next = AtomicI64::new(1);
         (Self { shared: Arc::new(Shared { outgoing, pending, slots, next, closer }) }, inbound)
     }
@@ -162,6 +175,11 @@ impl Peer {
     /// Waits for the end without asking for it.
     pub async fn ended(&self) -> End {
         self.shared.closer.ended().await
+    }
+
+    /// A handle that does not keep the connection alive.
+    pub fn downgrade(&self) -> WeakPeer {
+        WeakPeer { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Process id of the server, if we started one.

@@ -1,9 +1,11 @@
 //! Lines to and from an app-server, whatever carries them.
 //!
-//! A [`Transport`] is a pair of bounded channels and a [`Closer`]. The peer knows nothing else, so a
-//! pipe, a socket and memory are the same to it.
+//! A [`Transport`] is a pair of bounded channels and a [`Closer`]. The peer knows nothing else, so
+//! a pipe, a socket and memory are the same to it.
 
 pub mod stdio;
+
+mod family;
 
 mod group;
 
@@ -84,6 +86,9 @@ impl Closer {
     ///
     /// Incoming lines that nobody takes meanwhile are dropped. Anybody may call it, at any time.
     pub async fn close(&self) -> End {
+        if let Some(group) = &self.group {
+            group.remember();
+        }
         self.signals.close.cancel();
         self.tasks.close();
         self.tasks.wait().await;

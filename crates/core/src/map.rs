@@ -1,5 +1,7 @@
 //! The arrows between their words and ours, each a pure function or a pure fold.
 
-pub mod answer_to_reply;
+pub mod prompt_to_turn;
 
 pub mod app_server_to_part;
+
+pub mod answer_to_reply;

@@ -1,35 +1,54 @@
 //! A process and all it started, ended together.
 
 use std::process::ExitStatus;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::process::Command;
 
-/// The process group led by one child.
+use super::family::{self, Member};
+
+/// The process group led by one child, and what its members started outside of it.
 #[derive(Debug)]
 pub(super) struct Group {
     leader: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
     /// False once the leader was reaped: from then on the number may be somebody else's.
-    ours: Mutex<bool>,
+    ours: bool,
+    family: Vec<Member>,
 }
 
 impl Group {
     pub(super) fn new(leader: u32) -> Self {
-        Self { leader, ours: Mutex::new(true) }
+        Self { leader, state: Mutex::new(State { ours: true, family: Vec::new() }) }
     }
 
     pub(super) fn leader(&self) -> u32 {
         self.leader
     }
 
-    /// Asks every process of the group to end.
-    pub(super) fn terminate(&self) {
-        self.signal(system::terminate);
+    /// Looks up who belongs to it; to be done before the leader can go, and again if it lingers.
+    pub(super) fn remember(&self) {
+        self.state().remember(self.leader);
     }
 
-    /// Ends every process of the group.
+    /// Asks every process of the group to end.
+    pub(super) fn terminate(&self) {
+        let mut state = self.state();
+        state.remember(self.leader);
+        if state.ours {
+            system::terminate(self.leader);
+        }
+    }
+
+    /// Ends all of them.
     pub(super) fn kill(&self) {
-        self.signal(system::kill);
+        let mut state = self.state();
+        state.remember(self.leader);
+        state.kill(self.leader);
     }
 
     /// Ends what the reaped leader left behind, and forgets the number.
@@ -37,15 +56,31 @@ impl Group {
     /// While any process is left in the group the system does not give its number away; if none is,
     /// the call comes within microseconds of the reaping.
     pub(super) fn release(&self) {
-        self.kill();
-        *self.ours.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        let mut state = self.state();
+        state.kill(self.leader);
+        state.ours = false;
     }
 
-    /// The lock is held over the call, so that the number cannot be forgotten in between.
-    fn signal(&self, send: fn(u32)) {
-        if *self.ours.lock().unwrap_or_else(PoisonError::into_inner) {
-            send(self.leader);
+    /// Held over every signal, so that the number cannot be forgotten in between.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn remember(&mut self, leader: u32) {
+        if self.ours {
+            let found = family::of(leader);
+            self.family.retain(|member| !found.contains(member));
+            self.family.extend(found);
         }
+    }
+
+    fn kill(&mut self, leader: u32) {
+        if self.ours {
+            system::kill(leader);
+        }
+        self.family.drain(..).for_each(family::kill);
     }
 }
 

@@ -1,7 +1,8 @@
 //! An app-server as a child process, spoken to over its stdin and stdout.
 //!
-//! The child leads a process group of its own, and the whole group is ended with it. If our own
-//! process is killed, the closed stdin ends Codex (0.166: within about 0.1 s, even mid-turn).
+//! The child leads a process group of its own, and the whole group is ended with it, as is what its
+//! commands have started. If our own process is killed, the closed stdin ends Codex (0.166: within
+//! about 0.1 s, even mid-turn); what a command outside the sandbox has started may then remain.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -117,6 +118,9 @@ fn with_tools(tools: &Path) -> Option<OsString> {
     std::env::join_paths(std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path))).ok()
 }
 
+/// How long to wait for the end of stderr once the child is dead.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// Owns the child until nothing of it is left.
 struct Keeper {
     child: Child,
@@ -140,7 +144,7 @@ impl Keeper {
             Err(err) => format!("lost: {err}"),
         };
         // Its last words are already in the pipe; a process it left behind may hold that open.
-        let _ = timeout(Duration::from_millis(300), self.silent.cancelled()).await;
+        let _ = timeout(LAST_WORDS, self.silent.cancelled()).await;
         tracing::debug!(leader = self.group.leader(), status, "ended");
         gone.send_replace(Some(End { status, stderr: self.tail.text() }));
         stop.cancel();
@@ -185,8 +189,19 @@ impl Tail {
     fn text(&self) -> String {
         let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(tail.make_contiguous());
-        text.trim_start_matches('\u{fffd}').to_owned()
+        plain(text.trim_start_matches('\u{fffd}'))
     }
+}
+
+/// Codex colours its log whether or not a terminal reads it.
+fn plain(text: &str) -> String {
+    let mut pieces = text.split("\x1b[");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|mark: char| ('@'..='~').contains(&mark));
+        plain.push_str(end.map_or("", |end| &piece[end + 1..]));
+    }
+    plain
 }
 
 async fn listen(stderr: ChildStderr, tail: Tail, mut signals: Signals, silent: CancellationToken) {
@@ -204,7 +219,7 @@ async fn drain(mut stderr: ChildStderr, tail: &Tail) {
         tail.push(&buffer[..read]);
         for line in splitter.push(&buffer[..read]) {
             let (Line::Whole(line) | Line::TooLong { head: line, .. }) = line;
-            tracing::debug!(target: "codex::stderr", "{}", String::from_utf8_lossy(&line));
+            tracing::debug!(target: "codex::stderr", "{}", plain(&String::from_utf8_lossy(&line)));
         }
     }
 }

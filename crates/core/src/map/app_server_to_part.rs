@@ -19,7 +19,7 @@ mod usage;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::agents::Agents;
 use self::runs::{Channel, Runs};
@@ -48,6 +48,8 @@ pub struct TurnContext {
     pub declared_tools: BTreeSet<String>,
     /// The thread's token totals before this turn, where they are known.
     pub ledger: Ledger,
+    /// Written beside the thread's id into the metadata of every finished piece.
+    pub marks: Map<String, Value>,
 }
 
 impl TurnContext {
@@ -60,7 +62,20 @@ impl TurnContext {
             warnings: Vec::new(),
             declared_tools: BTreeSet::new(),
             ledger: Ledger::default(),
+            marks: Map::new(),
         }
+    }
+
+    /// What every finished piece carries, so that a later call finds its thread in the history:
+    /// the SDK keeps the metadata of pieces, not that of `finish`.
+    fn origin(&self) -> Map<String, Value> {
+        let mut origin = Map::new();
+        origin.insert("threadId".to_owned(), json!(self.thread_id));
+        origin.insert("turnId".to_owned(), json!(self.turn_id));
+        if !self.marks.is_empty() {
+            origin.insert("marks".to_owned(), Value::Object(self.marks.clone()));
+        }
+        origin
     }
 }
 
@@ -84,6 +99,8 @@ pub struct TurnMapper {
     strange: Vec<(ItemId, Part)>,
     last_diff: Option<String>,
     plans: u32,
+    /// The turn's first user message has come; any other steers it.
+    asked: bool,
     failed: bool,
     started: bool,
     finished: bool,
@@ -92,15 +109,17 @@ pub struct TurnMapper {
 impl TurnMapper {
     /// A mapper for the turn of `context`.
     pub fn new(context: TurnContext) -> Self {
+        let origin = context.origin();
         let declared = context.declared_tools.clone();
         Self {
             context,
-            runs: Runs::default(),
-            tools: Tools::new(declared),
+            runs: Runs::new(origin.clone()),
+            tools: Tools::new(declared, origin),
             agents: Agents::default(),
             strange: Vec::new(),
             last_diff: None,
             plans: 0,
+            asked: false,
             failed: false,
             started: false,
             finished: false,
@@ -157,9 +176,27 @@ impl TurnMapper {
         id: &ApprovalId,
         request: &ServerRequest,
     ) -> (Vec<Part>, Option<Interrupt>) {
+        if self.finished {
+            return (Vec::new(), None);
+        }
         let mut parts = self.begin();
         let interrupt = question::ask(self, id, request, &mut parts);
         (parts, interrupt)
+    }
+
+    /// Something of the connection that could not be read; it may have been ours.
+    pub fn unreadable(&mut self, why: &str, head: &str) -> Vec<Part> {
+        let mut parts = self.begin();
+        parts.push(notice::unknown("unreadable", why, &json!(head)));
+        parts
+    }
+
+    /// Something to tell the reader that Codex did not say: `{topic, level, text}`.
+    pub fn notice(&mut self, topic: &str, text: &str) -> Vec<Part> {
+        let mut parts = self.begin();
+        let details = json!({ "topic": topic, "level": "warning", "text": text });
+        parts.push(notice::custom("codex.notice", details));
+        parts
     }
 
     /// An interrupt was answered; a question that stood for a call of its own gets its result.
@@ -173,15 +210,39 @@ impl TurnMapper {
         parts
     }
 
+    /// Codex needs no answer any more; a question that stood for a call of its own is closed.
+    pub fn withdrawn(&mut self, interrupt: &Interrupt) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let item = ItemId::new(interrupt.call_id.as_str());
+        if question::stands_alone(&item) {
+            self.tools.result(&item, json!({ "status": "withdrawn" }), true, &mut parts);
+        }
+        parts
+    }
+
+    /// Ends a step: the turn waits for answers that its reader gives, and goes on in another
+    /// stream. What this step used is told now, so that the steps add up to the turn.
+    pub fn pause(&mut self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if self.finished {
+            return parts;
+        }
+        parts.extend(self.begin());
+        self.runs.close(&mut parts);
+        parts.push(self.finish_part(FinishReason::new(Unified::ToolCalls, "waiting"), None));
+        self.context.ledger = self.context.ledger.for_next_turn();
+        self.context.warnings.clear();
+        self.started = false;
+        parts
+    }
+
     /// Ends the turn for a reason that Codex did not give: death, silence, a deadline.
     pub fn cut(&mut self, cut: &Cut) -> Vec<Part> {
         if self.finished {
             return Vec::new();
         }
         let mut parts = self.begin();
-        parts.push(Part::Error { error: json!({ "message": cut.message, "kind": cut.kind }) });
-        self.close(&mut parts, "incomplete");
-        self.finish(&mut parts, FinishReason::new(Unified::Error, cut.kind.clone()), None);
+        self.end_by(cut, &mut parts);
         parts
     }
 
@@ -238,7 +299,7 @@ impl TurnMapper {
             Body::McpProgress(message) => self.tools.progress(item, message, parts),
             Body::PlanUpdated { explanation, plan } => {
                 self.plans += 1;
-                tools::plan(self.plans, explanation.as_deref(), plan, parts);
+                self.tools.plan(self.plans, explanation.as_deref(), plan, parts);
             }
             Body::DiffUpdated(diff) => self.diff(diff, parts),
             Body::Error(note) => self.error(note, parts),
@@ -246,6 +307,9 @@ impl TurnMapper {
             Body::Notice { method, params } => parts.push(notice::notice(method, params)),
             Body::Unknown { method, why, params } => {
                 parts.push(notice::unknown(method, why, params));
+                if method == "turn/completed" {
+                    self.end_unread(why, parts);
+                }
             }
             Body::ThreadStarted(_)
             | Body::TurnStarted(_)
@@ -297,6 +361,18 @@ impl TurnMapper {
         self.finish(parts, reason, turn.duration_ms);
     }
 
+    /// The turn is over, though we cannot read how: waiting on would be waiting for ever.
+    fn end_unread(&mut self, why: &str, parts: &mut Vec<Part>) {
+        let message = format!("the turn ended, but its end cannot be read: {why}");
+        self.end_by(&Cut { kind: "protocol".to_owned(), message }, parts);
+    }
+
+    fn end_by(&mut self, cut: &Cut, parts: &mut Vec<Part>) {
+        parts.push(Part::Error { error: json!({ "message": cut.message, "kind": cut.kind }) });
+        self.close(parts, "incomplete");
+        self.finish(parts, FinishReason::new(Unified::Error, cut.kind.clone()), None);
+    }
+
     /// Ends whatever is open; Codex does not complete items of an interrupted or failed turn.
     fn close(&mut self, parts: &mut Vec<Part>, status: &str) {
         self.agents.close(parts);
@@ -307,19 +383,20 @@ impl TurnMapper {
 
     fn finish(&mut self, parts: &mut Vec<Part>, reason: FinishReason, duration_ms: Option<u64>) {
         self.finished = true;
-        let mut details = json!({
-            "threadId": self.context.thread_id,
-            "turnId": self.context.turn_id,
-        });
+        parts.push(self.finish_part(reason, duration_ms));
+    }
+
+    fn finish_part(&self, reason: FinishReason, duration_ms: Option<u64>) -> Part {
+        let mut details = Value::Object(self.context.origin());
         if let Some(duration) = duration_ms {
             details["durationMs"] = json!(duration);
         }
         self.context.ledger.describe(&mut details);
-        parts.push(Part::Finish {
+        Part::Finish {
             usage: self.context.ledger.turn_usage(),
             finish_reason: reason,
             provider_metadata: codex_metadata(details),
-        });
+        }
     }
 }
 

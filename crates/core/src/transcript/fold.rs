@@ -192,7 +192,7 @@ impl TurnRecord {
     }
 
     fn subagent(&mut self, details: &Map<String, Value>) {
-        let thread = word(Some(details), "threadId").unwrap_or_default();
+        let thread = word(Some(details), "agentThreadId").unwrap_or_default();
         let part = details.get("part").cloned().unwrap_or_default();
         if let Ok(part) = serde_json::from_value::<Part>(part) {
             self.apply(&part, Some(&ThreadId::new(thread)));

@@ -104,7 +104,7 @@ pub fn decode(line: &[u8]) -> Message {
 /// Reads the beginning of a line that was too long to keep.
 pub fn decode_head(head: &[u8]) -> Head {
     let mut seen = Seen::default();
-    // The text ends in the middle of a value, so this always fails; what was seen until then counts.
+    // The text ends amid a value, so this always fails; what was seen until then counts.
     let _ = serde_json::Deserializer::from_slice(head).deserialize_map(&mut seen);
     match seen {
         Seen { id: Some(id), method: true, .. } => Head::Request(id),

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use bindery_core::ids::{ApprovalId, ThreadId};
 use bindery_core::interrupt::{Answer, Interrupt};
-use bindery_core::map::app_server_to_part::{Ledger, TurnContext, TurnMapper};
+use bindery_core::map::app_server_to_part::{Cut, Ledger, TurnContext, TurnMapper};
 use bindery_core::part::Part;
 use bindery_core::wire::app_server::notification::{Body, Notification};
 use bindery_core::wire::app_server::request::ServerRequest;
+use bindery_core::wire::rpc::{self, Message, RequestId};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 /// The folder of recordings.
 pub(crate) fn folder() -> PathBuf {
@@ -48,7 +48,9 @@ pub(crate) fn lines(name: &str) -> Vec<Line> {
         conn: line.get("conn").map(Value::to_string).unwrap_or_default(),
         message: line["msg"].clone(),
     };
-    text.lines().map(|text| line(serde_json::from_str(text).unwrap())).collect()
+    let lines = text.lines().map(|text| line(serde_json::from_str(text).unwrap()));
+    // The recorder's own note that a socket was closed is nothing Codex said.
+    lines.filter(|line| line.message.get("_closed").is_none()).collect()
 }
 
 /// The parts of every turn of a recording, in the order the turns began, connection by connection.
@@ -57,7 +59,7 @@ pub(crate) fn parts(name: &str) -> Vec<Vec<Part>> {
     for line in lines(name) {
         let player = players.entry(line.conn.clone()).or_default();
         match line.received {
-            true => player.take(&line.message),
+            true => player.take(line.message.to_string().as_bytes()),
             false => player.answer(&line.message),
         }
     }
@@ -70,25 +72,49 @@ pub(crate) struct Player {
     live: HashMap<ThreadId, (usize, TurnMapper)>,
     ledgers: HashMap<ThreadId, Ledger>,
     asked: HashMap<String, Interrupt>,
-    turns: Vec<Vec<Part>>,
+    pub(crate) turns: Vec<Vec<Part>>,
 }
 
 impl Player {
-    pub(crate) fn take(&mut self, message: &Value) {
-        let Some(method) = message["method"].as_str() else { return };
-        let params: Box<RawValue> = serde_json::from_value(message["params"].clone()).unwrap();
-        if message.get("id").is_some() {
-            return self.ask(&message["id"], &ServerRequest::decode(method, &params));
+    /// Takes one line of Codex's.
+    pub(crate) fn take(&mut self, line: &[u8]) {
+        match rpc::decode(line) {
+            Message::Notification { method, params, .. } => {
+                self.tell(&Notification::decode(&method, &params));
+            }
+            Message::Request { id, method, params } => {
+                self.ask(&id, &ServerRequest::decode(&method, &params));
+            }
+            Message::Unknown { why, raw, .. } => self.stumble(&why, &raw),
+            Message::Response { .. } | Message::Error { .. } => {}
         }
-        let notification = Notification::decode(method, &params);
-        self.start(&notification);
+    }
+
+    /// Ends every turn that is still open, and gives the parts of all.
+    pub(crate) fn finish(mut self) -> Vec<Vec<Part>> {
+        let cut = Cut { kind: "closed".to_owned(), message: "the recording ended".to_owned() };
+        for (index, mapper) in self.live.values_mut() {
+            self.turns[*index].extend(mapper.cut(&cut));
+        }
+        self.turns
+    }
+
+    fn stumble(&mut self, why: &str, head: &str) {
+        let open = self.live.values_mut().filter(|(_, mapper)| !mapper.is_finished());
+        for (index, mapper) in open {
+            self.turns[*index].extend(mapper.unreadable(why, head));
+        }
+    }
+
+    fn tell(&mut self, notification: &Notification) {
+        self.start(notification);
         if let (Body::TokenUsage(usage), Some(thread)) =
             (&notification.body, &notification.address.thread_id)
         {
             self.ledgers.entry(thread.clone()).or_default().update(usage, false);
         }
         for (index, mapper) in self.live.values_mut() {
-            self.turns[*index].extend(mapper.notify(&notification));
+            self.turns[*index].extend(mapper.notify(notification));
         }
     }
 
@@ -103,24 +129,27 @@ impl Player {
         if !is_agent && !is_live {
             let mut context = TurnContext::new(thread.clone(), turn);
             context.ledger = self.ledgers.get(&thread).cloned().unwrap_or_default();
-            self.live.insert(thread, (self.turns.len(), TurnMapper::new(context)));
+            let mapper = TurnMapper::new(context);
+            // A finished one that is replaced has nothing more to say.
+            self.live.insert(thread, (self.turns.len(), mapper));
             self.turns.push(Vec::new());
         }
     }
 
-    fn ask(&mut self, id: &Value, request: &ServerRequest) {
+    fn ask(&mut self, id: &RequestId, request: &ServerRequest) {
         for (index, mapper) in self.live.values_mut() {
             let (parts, interrupt) = mapper.ask(&ApprovalId::new(format!("ask-{id}")), request);
             self.turns[*index].extend(parts);
-            self.asked.extend(interrupt.map(|interrupt| (id.to_string(), interrupt)));
+            let name = serde_json::to_string(id).unwrap();
+            self.asked.extend(interrupt.map(|interrupt| (name, interrupt)));
         }
     }
 
     /// Takes what we said; only answers to questions matter to the parts.
-    fn answer(&mut self, message: &Value) {
+    pub(crate) fn answer(&mut self, message: &Value) {
         let Some(interrupt) = self.asked.remove(&message["id"].to_string()) else { return };
         let answers = message["result"]["answers"].as_object().cloned().unwrap_or_default();
-        for (index, mapper) in self.live.values_mut() {
+        for (index, mapper) in self.live.values_mut().filter(|(_, mapper)| !mapper.is_finished()) {
             let parts =
                 mapper.answered(&interrupt, &Answer::UserInput { answers: answers.clone() });
             self.turns[*index].extend(parts);

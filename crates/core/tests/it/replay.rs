@@ -83,7 +83,7 @@ fn the_transcript_says_what_the_answer_says() {
 }
 
 /// The rules of the contract that hold for every stream.
-fn check(parts: &[Part]) -> Result<(), String> {
+pub(crate) fn check(parts: &[Part]) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();
     let mut called: Vec<String> = Vec::new();
     let mut answered: Vec<String> = Vec::new();
@@ -177,8 +177,10 @@ fn line(part: &Part) -> String {
             format!("tool-approval-request {approval_id}{kind}")
         }
         Part::Custom { kind, provider_metadata } => {
-            let keys =
-                ["topic", "text", "message", "kind", "phase", "review", "activity", "content"];
+            let keys = [
+                "topic", "text", "message", "kind", "phase", "review", "activity", "steering",
+                "content",
+            ];
             let mut line = format!("custom {kind}{}", details(provider_metadata.as_ref(), &keys));
             let nested = codex_of(provider_metadata.as_ref()).and_then(|d| d.get("part"));
             if let Some(part) = nested.and_then(|p| serde_json::from_value(p.clone()).ok()) {

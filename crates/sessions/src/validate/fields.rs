@@ -28,9 +28,9 @@ fn compare<'a>(object: &'a [u8], row: &Row, found: &mut Vec<(Kind, String)>) -> 
     let (mut seen, mut item) = (0_u32, None);
     each_key(object, |key, value| {
         let is_same = |known: &&str| known.as_bytes() == key;
-        if let Some(place) = needed.iter().position(|known| is_same(&known)) {
+        if let Some(place) = needed.iter().position(|known| is_same(known)) {
             seen |= 1 << place;
-        } else if !others.iter().any(|known| is_same(&known)) {
+        } else if !others.iter().any(|known| is_same(known)) {
             found.push((Kind::UnknownField, format!("{tag}.{}", String::from_utf8_lossy(key))));
         }
         if key == b"item" {

@@ -253,7 +253,7 @@ fn thread(id: &str) -> Value {
         "projectId": null, "historyMode": "paginated", "modelProvider": "scripted",
         "model": "gpt-5.5", "reasoningEffort": null, "createdAt": SECONDS, "updatedAt": SECONDS,
         "recencyAt": SECONDS, "status": { "type": "idle" },
-        "path": format!("/home/dev/.codex/sessions/2026/11/15/rollout-2026-11-15T20-09-15-{id}.jsonl"),
+        "path": format!("/home/dev/.codex/sessions/rollout-2026-11-15T20-09-15-{id}.jsonl"),
         "cwd": "/home/dev/project", "cliVersion": "0.166.0", "originator": "scripted",
         "source": "vscode", "canAcceptDirectInput": true, "threadSource": null,
         "agentNickname": null, "agentRole": null, "gitInfo": null, "name": null,

@@ -49,6 +49,10 @@ impl Events {
     pub(super) fn of_step(&mut self, step: &Step) -> Vec<u8> {
         let events = match step {
             Step::Text { text, chunk, phase } => self.text(text, *chunk, phase.as_deref()),
+            Step::Begin { text } => {
+                let events = self.text(text, 0, None).into_iter();
+                events.take_while(|event| event["type"] != "response.output_text.done").collect()
+            }
             Step::Reasoning { summary, content } => self.reasoning(summary, content),
             Step::Call { name, arguments, call_id, namespace } => {
                 self.call(name, arguments, call_id, namespace.as_deref())

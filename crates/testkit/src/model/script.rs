@@ -69,6 +69,11 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase: Option<String>,
     },
+    /// An assistant message that is begun and never completed: what a cut leaves behind.
+    Begin {
+        /// The text so far, as one delta.
+        text: String,
+    },
     /// A reasoning item.
     Reasoning {
         /// Summary parts, each streamed as one delta.
@@ -266,6 +271,11 @@ impl Step {
     /// A message in deltas of so many characters.
     pub fn chunked(text: &str, chunk: usize) -> Self {
         Self::Text { text: text.to_owned(), chunk, phase: None }
+    }
+
+    /// A message that is begun and never completed.
+    pub fn begin(text: &str) -> Self {
+        Self::Begin { text: text.to_owned() }
     }
 
     /// A message said while working, before a tool call.

@@ -44,14 +44,18 @@ impl Agents {
         wrap(thread, mapper.notify(notification))
     }
 
-    /// A question of a sub-agent.
+    /// A question of a sub-agent, or of a sub-agent's own.
     pub(super) fn ask(
         &mut self,
         id: &ApprovalId,
         request: &ServerRequest,
     ) -> Option<(Vec<Part>, Option<Interrupt>)> {
-        let thread = request.address.thread_id.as_ref()?;
-        let mapper = self.known.get_mut(thread)?.as_mut()?;
+        let asking = request.address.thread_id.as_ref()?;
+        let (thread, mapper) = self.known.iter_mut().find_map(|(thread, mapper)| {
+            let mapper = mapper.as_mut()?;
+            let its = thread == asking || mapper.agent_threads().contains(asking);
+            its.then_some((thread, mapper))
+        })?;
         let (parts, interrupt) = mapper.ask(id, request);
         Some((wrap(thread, parts), interrupt))
     }
@@ -90,6 +94,6 @@ fn is_idle(slot: &Option<Box<TurnMapper>>) -> bool {
 
 fn wrap(thread: &ThreadId, parts: Vec<Part>) -> Vec<Part> {
     let wrapped =
-        |part: Part| custom("codex.subagent", json!({ "threadId": thread, "part": part }));
+        |part: Part| custom("codex.subagent", json!({ "agentThreadId": thread, "part": part }));
     parts.into_iter().map(wrapped).collect()
 }

@@ -59,7 +59,10 @@ pub(super) fn completed(mapper: &mut TurnMapper, note: &ItemNote, parts: &mut Ve
             learn_agents(mapper, other);
             match tool_of(other) {
                 Some((name, input)) => tool(mapper, note, &name, &input, parts),
-                None => parts.extend(marker(other, note)),
+                None => {
+                    parts.extend(marker(mapper, other, note));
+                    mapper.asked |= matches!(other, ThreadItem::UserMessage { .. });
+                }
             }
             extras(other, note, parts);
         }
@@ -143,15 +146,21 @@ fn reasoning(
 }
 
 /// Items that are neither said nor done.
-fn marker(item: &ThreadItem, note: &ItemNote) -> Option<Part> {
+fn marker(mapper: &TurnMapper, item: &ThreadItem, note: &ItemNote) -> Option<Part> {
     let (kind, details) = match item {
         ThreadItem::UserMessage { .. } => {
-            ("codex.user-message", json!({ "content": note.raw.get("content") }))
+            // The first piece of most turns, so an answer without text can be gone on with too.
+            let mut details = Value::Object(mapper.context.origin());
+            details["content"] = note.raw.get("content").cloned().unwrap_or_default();
+            if mapper.asked {
+                details["steering"] = json!(true);
+            }
+            ("codex.user-message", details)
         }
         ThreadItem::FunctionCallOutput { .. } => ("codex.tool-output", note.raw.clone()),
         ThreadItem::SubAgentActivity { kind, agent_thread_id, agent_path } => (
             "codex.subagent",
-            json!({ "threadId": agent_thread_id, "activity": kind, "path": agent_path }),
+            json!({ "agentThreadId": agent_thread_id, "activity": kind, "path": agent_path }),
         ),
         ThreadItem::EnteredReviewMode { review } => {
             ("codex.review", json!({ "phase": "entered", "review": review }))

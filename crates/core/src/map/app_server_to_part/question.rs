@@ -32,6 +32,10 @@ pub(super) fn ask(
         parts.extend(more);
         return interrupt;
     }
+    // Another turn of the thread is nothing to the reader of this one.
+    if request.address.turn_id.as_ref().is_some_and(|turn| *turn != mapper.context.turn_id) {
+        return None;
+    }
     let Some(ask) = ask_of(mapper, request) else {
         if let Body::Unknown { why } = &request.body {
             parts.push(unknown(&request.method, why, &request.params));

@@ -7,14 +7,14 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::ids::{ItemId, PartId};
 use crate::part::{Delta, Part, Run as Edge};
 use crate::spec::codex_metadata;
 
 /// Which text of an item a run carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Channel {
     /// The answer.
     Message,
@@ -27,11 +27,15 @@ pub(super) enum Channel {
 }
 
 /// The open and the abandoned runs of a turn.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Runs {
+    /// Written into the metadata of every end.
+    origin: Map<String, Value>,
     open: Vec<Run>,
     abandoned: Vec<Run>,
     used: BTreeSet<PartId>,
+    /// What ever had a run, under its own name or an abandoned one's.
+    begun: BTreeSet<(ItemId, Channel)>,
 }
 
 #[derive(Debug)]
@@ -46,6 +50,17 @@ struct Run {
 }
 
 impl Runs {
+    /// No runs yet.
+    pub(super) fn new(origin: Map<String, Value>) -> Self {
+        Self {
+            origin,
+            open: Vec::new(),
+            abandoned: Vec::new(),
+            used: BTreeSet::new(),
+            begun: BTreeSet::new(),
+        }
+    }
+
     /// Begins the run of an item, unless it is there.
     pub(super) fn begin(&mut self, item: &ItemId, channel: Channel, parts: &mut Vec<Part>) {
         self.position(item, channel, parts);
@@ -121,14 +136,14 @@ impl Runs {
     /// No attempt took the abandoned runs up.
     pub(super) fn discard_abandoned(&mut self, parts: &mut Vec<Part>) {
         for run in self.abandoned.drain(..) {
-            parts.push(run.end_part(json!({ "discarded": true })));
+            parts.push(run.end_part(json!({ "discarded": true }), &self.origin));
         }
     }
 
     /// The turn is over.
     pub(super) fn close(&mut self, parts: &mut Vec<Part>) {
         for run in self.abandoned.drain(..).chain(self.open.drain(..)) {
-            parts.push(run.end_part(json!({ "incomplete": true })));
+            parts.push(run.end_part(json!({ "incomplete": true }), &self.origin));
         }
     }
 
@@ -136,9 +151,12 @@ impl Runs {
         self.open.iter().position(|run| run.item == *item && run.channel == channel)
     }
 
-    /// A summary ends when the next begins, before its item completes.
+    /// A summary ends when the next begins, before its item completes. What was only abandoned has
+    /// not ended.
     fn has_ended(&self, item: &ItemId, channel: Channel) -> bool {
-        self.find(item, channel).is_none() && self.used.contains(&part_id(item, channel, 0))
+        let mut live = self.open.iter().chain(&self.abandoned);
+        !live.any(|run| run.item == *item && run.channel == channel)
+            && self.begun.contains(&(item.clone(), channel))
     }
 
     fn position(&mut self, item: &ItemId, channel: Channel, parts: &mut Vec<Part>) -> usize {
@@ -146,6 +164,7 @@ impl Runs {
             return index;
         }
         self.supersede(channel);
+        self.begun.insert((item.clone(), channel));
         let taken = self.abandoned.iter().position(|run| run.channel == channel);
         let run = match taken.map(|index| self.abandoned.remove(index)) {
             Some(old) => Run {
@@ -205,7 +224,7 @@ impl Runs {
         if self.open[index].shown.take().is_none() {
             return;
         }
-        parts.push(self.open[index].end_part(json!({ "discarded": true })));
+        parts.push(self.open[index].end_part(json!({ "discarded": true }), &self.origin));
         let (item, channel) = (self.open[index].item.clone(), self.open[index].channel);
         let fresh = self.fresh(&item, channel, parts);
         let run = &mut self.open[index];
@@ -217,7 +236,7 @@ impl Runs {
 
     fn end(&mut self, index: usize, details: Value, parts: &mut Vec<Part>) {
         let run = self.open.remove(index);
-        parts.push(run.end_part(details));
+        parts.push(run.end_part(details, &self.origin));
     }
 }
 
@@ -230,8 +249,11 @@ impl Run {
         }
     }
 
-    fn end_part(&self, mut details: Value) -> Part {
+    fn end_part(&self, mut details: Value, origin: &Map<String, Value>) -> Part {
         details["itemId"] = json!(self.item);
+        for (key, value) in origin {
+            details[key] = value.clone();
+        }
         let provider_metadata = codex_metadata(details);
         match self.channel {
             Channel::Message | Channel::Plan => {
@@ -269,3 +291,6 @@ fn part_id(item: &ItemId, channel: Channel, attempt: u32) -> PartId {
     }
     PartId::new(id)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::ids::{CallId, ItemId, PartId};
 use crate::item::{FileChange, PlanStep};
 use crate::part::{Delta, Part, Run, ToolCall, ToolInputStart, ToolResult};
+use crate::spec::codex_metadata;
 
 /// A preliminary result replaces the one before, so each carries the end of the output so far.
 const TAIL_LIMIT: usize = 4 * 1024;
@@ -14,8 +15,12 @@ const TAIL_LIMIT: usize = 4 * 1024;
 /// The open tool calls of a turn.
 #[derive(Debug)]
 pub(super) struct Tools {
+    /// Written into the metadata of every call.
+    origin: Map<String, Value>,
     declared: BTreeSet<String>,
     open: Vec<Call>,
+    /// Answered calls: a repeated item must not call, or answer, a second time.
+    done: BTreeSet<CallId>,
 }
 
 /// A call that has begun.
@@ -33,17 +38,17 @@ struct Call {
 
 impl Tools {
     /// No calls yet; the caller runs the `declared` tools itself.
-    pub(super) fn new(declared: BTreeSet<String>) -> Self {
-        Self { declared, open: Vec::new() }
+    pub(super) fn new(declared: BTreeSet<String>, origin: Map<String, Value>) -> Self {
+        Self { origin, declared, open: Vec::new(), done: BTreeSet::new() }
     }
 
     /// A call begins, its input not yet known.
     pub(super) fn announce(&mut self, item: &ItemId, name: &str, parts: &mut Vec<Part>) {
-        if self.find(item).is_some() {
+        let id = CallId::new(item.as_str());
+        if self.find(item).is_some() || self.done.contains(&id) {
             return;
         }
         let ours = !self.declared.contains(name);
-        let id = CallId::new(item.as_str());
         parts.push(Part::ToolInputStart(ToolInputStart {
             id: id.clone(),
             tool_name: name.to_owned(),
@@ -75,8 +80,22 @@ impl Tools {
             input,
             provider_executed: ours,
             dynamic: ours,
-            provider_metadata: None,
+            provider_metadata: codex_metadata(Value::Object(self.origin.clone())),
         }));
+    }
+
+    /// A plan update has no item, so it is a call of its own, answered at once.
+    pub(super) fn plan(
+        &mut self,
+        count: u32,
+        explanation: Option<&str>,
+        plan: &[PlanStep],
+        parts: &mut Vec<Part>,
+    ) {
+        let item = ItemId::new(format!("plan-{count}"));
+        let input = json!({ "explanation": explanation, "plan": plan });
+        self.call(&item, "codex_plan_update", &input, parts);
+        self.result(&item, json!({ "plan": plan }), false, parts);
     }
 
     /// The call is answered. The caller knows the answers of its own tools already.
@@ -92,6 +111,7 @@ impl Tools {
             return;
         };
         let call = self.open.remove(index);
+        self.done.insert(call.id.clone());
         if !self.declared.contains(&call.name) {
             parts.push(call.result(result, is_error, false));
         }
@@ -188,20 +208,6 @@ impl Call {
             provider_metadata: None,
         })
     }
-}
-
-/// A plan update has no item, so it is a call of its own, answered at once.
-pub(super) fn plan(
-    count: u32,
-    explanation: Option<&str>,
-    plan: &[PlanStep],
-    parts: &mut Vec<Part>,
-) {
-    let item = ItemId::new(format!("plan-{count}"));
-    let mut tools = Tools::new(BTreeSet::new());
-    let input = json!({ "explanation": explanation, "plan": plan });
-    tools.call(&item, "codex_plan_update", &input, parts);
-    tools.result(&item, json!({ "plan": plan }), false, parts);
 }
 
 fn changes_of(input: &Value) -> Vec<FileChange> {

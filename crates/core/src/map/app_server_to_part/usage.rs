@@ -58,7 +58,7 @@ impl Ledger {
         if let Some(window) = now.model_context_window.filter(|window| *window > 0) {
             let left = window.saturating_sub(now.last.total_tokens);
             details["contextWindow"] = json!(window);
-            details["contextLeftPercent"] = json!(left * 100 / window);
+            details["contextLeftPercent"] = json!(u128::from(left) * 100 / u128::from(window));
         }
     }
 }

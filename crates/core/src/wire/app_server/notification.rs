@@ -202,6 +202,23 @@ pub struct Tokens {
     pub reasoning_output_tokens: u64,
 }
 
+impl Address {
+    /// Reads what can be read of it: a message of a strange shape still belongs somewhere.
+    pub(super) fn read(params: &RawValue) -> Self {
+        if let Ok(address) = parse(params) {
+            return address;
+        }
+        let params: Value = parse(params).unwrap_or_default();
+        let word = |key: &str| params.get(key).and_then(Value::as_str);
+        let inner = |key: &str| params.get(key)?.get("id")?.as_str();
+        Self {
+            thread_id: word("threadId").or(inner("thread")).map(Into::into),
+            turn_id: word("turnId").or(inner("turn")).map(Into::into),
+            item_id: word("itemId").or(inner("item")).map(Into::into),
+        }
+    }
+}
+
 impl Notification {
     /// Reads a notification. Never fails, never drops.
     pub fn decode(method: &str, params: &RawValue) -> Self {
@@ -233,9 +250,9 @@ fn address_of(method: &str, params: &RawValue) -> Address {
     if !matches!(method, "turn/started" | "turn/completed" | "thread/started")
         && !matches!(method, "item/started" | "item/completed")
     {
-        return parse(params).unwrap_or_default();
+        return Address::read(params);
     }
-    let probe: Probe = parse(params).unwrap_or_default();
+    let Ok(probe) = parse::<Probe>(params) else { return Address::read(params) };
     let mut address = probe.address;
     address.turn_id = address.turn_id.or(probe.turn.map(|named| named.id.into()));
     address.item_id = address.item_id.or(probe.item.map(|named| named.id.into()));

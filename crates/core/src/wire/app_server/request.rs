@@ -151,7 +151,7 @@ pub struct Elicitation {
 impl ServerRequest {
     /// Reads a request. Never fails, never drops.
     pub fn decode(method: &str, params: &RawValue) -> Self {
-        let mut address: Address = parse(params).unwrap_or_default();
+        let mut address = Address::read(params);
         let body = body_of(method, params).unwrap_or_else(|why| Body::Unknown { why });
         if let Body::ToolCall(call) = &body {
             address.item_id = Some(call.call_id.as_str().into());

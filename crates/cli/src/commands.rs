@@ -1,0 +1,33 @@
+//! The commands, one a file: its arguments, whose documentation is its help, and its run.
+
+pub mod run;
+
+pub mod doctor;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Codex, bound into your app
+#[derive(Debug, Parser)]
+#[command(name = "bindery", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Bindery {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(Box<run::Run>),
+    Doctor(doctor::Doctor),
+}
+
+impl Bindery {
+    /// Runs the command and gives its exit code.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Run(run) => run.run().await,
+            Command::Doctor(doctor) => doctor.run().await,
+        }
+    }
+}

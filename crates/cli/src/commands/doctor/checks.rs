@@ -1,0 +1,158 @@
+//! The checks, in the order they depend on each other.
+
+use std::path::{Path, PathBuf};
+
+use bindery::AppServer;
+use bindery::client::drift::{self, Drift};
+use bindery::client::locate::Located;
+use bindery::client::version::OLDEST;
+use bindery::core::wire::app_server::notification::Body;
+use serde_json::{Value, json};
+
+use super::{Finding, Status};
+use crate::server::WhichCodex;
+
+/// Runs every check that can be run.
+pub(super) async fn all(which: &WhichCodex) -> Vec<Finding> {
+    let located = match which.locate() {
+        Ok(located) => located,
+        Err(err) => return vec![failed("codex", &err)],
+    };
+    let server = match which.start(&std::env::temp_dir()).await {
+        Ok(server) => server,
+        Err(err) => {
+            let hint = err.downcast_ref::<bindery::Error>().and_then(bindery::Error::hint);
+            let text = format!("{}: {err}", located.path.display());
+            let finding = Finding::new("codex", Status::Error, text);
+            return vec![hint.into_iter().fold(finding, |finding, hint| finding.hint(hint))];
+        }
+    };
+    let mut findings = vec![codex(&server, &located), login(&server).await];
+    findings.extend(config(&server));
+    findings.push(protocol(&located.path).await);
+    findings.push(sandbox());
+    findings.extend(sessions(&server));
+    server.close().await;
+    findings
+}
+
+fn failed(name: &'static str, err: &bindery::Error) -> Finding {
+    let finding = Finding::new(name, Status::Error, err.to_string());
+    err.hint().into_iter().fold(finding, |finding, hint| finding.hint(hint))
+}
+
+fn codex(server: &AppServer, located: &Located) -> Finding {
+    let kind = if located.shim.is_some() { "native, behind the npm shim" } else { "native" };
+    let text = format!("{}   {} ({kind})", server.version(), located.path.display());
+    debug_assert!(server.version() >= OLDEST, "an older one is refused at the greeting");
+    Finding::new("codex", Status::Ok, text)
+}
+
+async fn login(server: &AppServer) -> Finding {
+    let account: Result<Value, _> = server.request("account/read", &json!({})).await;
+    match account {
+        Err(err) => failed("login", &err),
+        Ok(reply) => match (reply["account"]["type"].as_str(), &reply["requiresOpenaiAuth"]) {
+            (Some("apiKey"), _) => Finding::new("login", Status::Ok, "API key"),
+            (Some("chatgpt"), _) => {
+                let who = reply["account"]["email"].as_str().unwrap_or("ChatGPT account");
+                Finding::new("login", Status::Ok, who)
+            }
+            (Some(other), _) => Finding::new("login", Status::Ok, other),
+            (None, Value::Bool(false)) => {
+                Finding::new("login", Status::Ok, "the configured provider needs none")
+            }
+            (None, _) => Finding::new("login", Status::Warning, "not logged in")
+                .hint("run `codex login`, or set `OPENAI_API_KEY` and a provider in the config"),
+        },
+    }
+}
+
+/// What Codex said about its configuration when it started.
+fn config(server: &AppServer) -> Vec<Finding> {
+    let notices = server.notices().into_iter().filter_map(|notice| match notice.body {
+        Body::Notice { method, params } if method == "configWarning" => Some(params),
+        _ => None,
+    });
+    notices
+        // The sandbox check tells this one in our own words.
+        .filter(|params| !params["summary"].as_str().unwrap_or_default().contains("bubblewrap"))
+        .map(|params| {
+            let text = params["summary"].as_str().unwrap_or("a warning without words");
+            Finding::new("config", Status::Warning, text)
+        })
+        .collect()
+}
+
+async fn protocol(program: &Path) -> Finding {
+    match drift::check(program).await {
+        Err(err) => failed("protocol", &err),
+        Ok(drift) if drift.is_harmless() => {
+            let ours = drift::Inventory::ours();
+            let text = format!(
+                "{} notifications, {} questions, {} items: all known",
+                ours.notifications.len() - drift::HIDDEN.len(),
+                ours.requests.len(),
+                ours.items.len()
+            );
+            Finding::new("protocol", Status::Ok, text)
+        }
+        Ok(drift) => {
+            let text = format!("words that this version does not know: {}", unknown(&drift));
+            Finding::new("protocol", Status::Warning, text)
+                .hint("they are shown as unknown, nothing is lost; a newer Bindery may know them")
+        }
+    }
+}
+
+fn unknown(drift: &Drift) -> String {
+    let words = drift.unknown_notifications.iter().chain(&drift.unknown_requests);
+    words.chain(&drift.unknown_items).map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Codex brings a sandbox program of its own; the system's is the better kept one.
+fn sandbox() -> Finding {
+    if !cfg!(target_os = "linux") {
+        return Finding::new("sandbox", Status::Ok, "the system's own");
+    }
+    match on_path("bwrap") {
+        Some(path) => {
+            Finding::new("sandbox", Status::Ok, format!("bubblewrap at {}", path.display()))
+        }
+        None => Finding::new(
+            "sandbox",
+            Status::Warning,
+            "bubblewrap not found; Codex uses the copy it brings along",
+        )
+        .hint("install the package `bubblewrap`"),
+    }
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// How many session files there are, and how large they are together.
+fn sessions(server: &AppServer) -> Option<Finding> {
+    let home = PathBuf::from(server.codex_home()?);
+    let (files, bytes) = measure(&home.join("sessions"));
+    let size = match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
+    };
+    let text = format!("{files} in {} ({size})", home.display());
+    Some(Finding::new("sessions", Status::Ok, text))
+}
+
+fn measure(folder: &Path) -> (u64, u64) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return (0, 0) };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        // A link is counted where it leads from, so that a circle ends.
+        Ok(meta) if meta.is_dir() => measure(&entry.path()),
+        Ok(meta) if meta.is_file() => (1, meta.len()),
+        _ => (0, 0),
+    });
+    sizes.fold((0, 0), |(files, bytes), (more, size)| (files + more, bytes + size))
+}

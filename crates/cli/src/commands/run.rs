@@ -1,0 +1,226 @@
+//! `bindery run`: one turn in the terminal.
+
+mod ask;
+
+mod call;
+
+mod header;
+
+mod resume;
+
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bindery::core::spec::Spec;
+use bindery::{Deadlines, LanguageModel, ModelSettings};
+use clap::ValueEnum;
+
+use self::ask::Desk;
+use self::show::Screen;
+use crate::server::{WhichCodex, folder};
+use crate::terminal::Style;
+
+/// Run one turn and stream it
+///
+/// The answer goes to stdout, everything else to stderr. Without a terminal nobody can be asked,
+/// so what needs an approval is refused.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Run {
+    /// What to do; `-`, or nothing with a pipe, reads it from stdin
+    prompt: Option<String>,
+
+    /// Go on with a thread: its id, the beginning of it, or `last` for the newest of this folder
+    #[arg(long, value_name = "ID|last")]
+    resume: Option<String>,
+
+    /// Go on in a copy of the resumed thread, and leave the thread as it is
+    #[arg(long, requires = "resume")]
+    fork: bool,
+
+    /// The model, instead of the configured one
+    #[arg(long, short)]
+    model: Option<String>,
+
+    /// Reasoning effort, as the model names it: `low`, `medium`, `high` …
+    #[arg(long)]
+    effort: Option<String>,
+
+    /// What commands may touch
+    #[arg(long, value_enum)]
+    sandbox: Option<Sandbox>,
+
+    /// Who decides when Codex asks
+    #[arg(long, value_enum, default_value_t)]
+    approve: Approve,
+
+    /// What runs the turn
+    #[arg(long, value_enum, default_value_t)]
+    backend: Backend,
+
+    /// The folder to work in
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+
+    /// An image to show to the model; may be given several times
+    #[arg(long, short, value_name = "FILE")]
+    image: Vec<PathBuf>,
+
+    /// A JSON Schema file that the answer must fit
+    #[arg(long, value_name = "FILE")]
+    output_schema: Option<PathBuf>,
+
+    /// Keep no session file
+    #[arg(long, conflicts_with = "resume")]
+    ephemeral: bool,
+
+    /// How the turn is written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// With `--format parts`: the AI SDK specification to write
+    #[arg(long, value_enum, default_value_t, value_name = "VERSION")]
+    spec: SpecName,
+
+    /// End the turn after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+
+    /// End the turn after so many seconds without progress
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    idle_timeout: u64,
+
+    #[command(flatten)]
+    codex: WhichCodex,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bindery run \"why does the build fail?\"
+  git diff | bindery run - --sandbox read-only
+  bindery run --resume last \"now fix it\"
+  bindery run --format parts \"list the modules\" | jq -r 'select(.type==\"text-delta\").delta'";
+
+/// What commands may touch.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sandbox {
+    /// Read files, write nothing
+    ReadOnly,
+    /// Write inside the folder
+    WorkspaceWrite,
+    /// Everything: no sandbox
+    DangerFullAccess,
+}
+
+/// Who decides when Codex asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Approve {
+    /// You, at this terminal, whenever Codex wants more than the sandbox allows
+    #[default]
+    Ask,
+    /// You, at this terminal, for every command that is not known to be harmless
+    Untrusted,
+    /// Nobody: Codex does not ask, and what it may not do fails
+    Never,
+    /// Nobody: every question is answered with yes
+    Accept,
+}
+
+/// What runs the turn.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Backend {
+    /// The Codex app-server
+    #[default]
+    Codex,
+}
+
+/// How the turn is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// AI SDK stream parts, one JSON object a line
+    Parts,
+}
+
+/// A version of the AI SDK's language-model contract.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum SpecName {
+    /// ai@6
+    V3,
+    /// ai@7
+    #[default]
+    V4,
+}
+
+impl Run {
+    /// Runs the command.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let Backend::Codex = self.backend;
+        let cwd = folder(self.cwd.as_deref())?;
+        let text = call::prompt_text(self.prompt.as_deref())?;
+        let mut options = call::options(&self, &text)?;
+        let server = self.codex.start(&cwd).await?;
+        if let Some(wanted) = &self.resume {
+            let thread = resume::find(&server, wanted, &cwd).await?;
+            call::resume(&mut options, &thread, self.fork);
+        }
+        let style = Style::here();
+        let (desk, questions) = Desk::open(self.approve == Approve::Accept);
+        let settings = ModelSettings {
+            thread: call::thread_settings(&self, &cwd),
+            deadlines: self.deadlines(),
+            answerer: std::sync::Arc::new(desk),
+            ..ModelSettings::default()
+        };
+        let call = LanguageModel::new(server.clone(), settings).stream(&options).await?;
+        let header = header::facts(&server, call.opened.as_ref(), &cwd).await;
+        let parts = (self.format == Format::Parts).then_some(self.spec.into());
+        let screen = Screen::new(style, &cwd, parts);
+        let code = screen.run(call.turn, &header, questions).await;
+        server.close().await;
+        code
+    }
+
+    fn deadlines(&self) -> Deadlines {
+        Deadlines {
+            idle: Duration::from_secs(self.idle_timeout.max(1)),
+            whole: self.timeout.map(Duration::from_secs),
+            ..Deadlines::default()
+        }
+    }
+}
+
+impl Sandbox {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::WorkspaceWrite => "workspace-write",
+            Self::DangerFullAccess => "danger-full-access",
+        }
+    }
+}
+
+impl Approve {
+    /// Codex's policy; none leaves the configured one in force.
+    fn policy(self) -> Option<&'static str> {
+        match self {
+            Self::Ask | Self::Accept => None,
+            Self::Untrusted => Some("untrusted"),
+            Self::Never => Some("never"),
+        }
+    }
+}
+
+impl From<SpecName> for Spec {
+    fn from(name: SpecName) -> Self {
+        match name {
+            SpecName::V3 => Self::V3,
+            SpecName::V4 => Self::V4,
+        }
+    }
+}

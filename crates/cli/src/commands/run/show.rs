@@ -1,0 +1,189 @@
+//! The loop between a turn and the terminal: parts, questions, ctrl-c and the moving line.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use bindery::client::model::Step;
+use bindery::core::spec::Spec;
+use bindery::core::usage::Unified;
+use bindery::{Ask, Part, TurnControl};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::ask::Question;
+use crate::approval;
+use crate::terminal::Style;
+use crate::view::View;
+
+/// How often the moving line moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Parts held back while somebody is asked; beyond that the turn waits.
+const HELD: usize = 4096;
+
+/// The exit code of a command that ctrl-c ended.
+const INTERRUPTED: u8 = 130;
+
+/// Where a turn is shown.
+pub(super) struct Screen {
+    style: Style,
+    view: View,
+    /// Parts are written as they are.
+    raw: Option<Spec>,
+    started: Instant,
+    end: Option<Unified>,
+    presses: u32,
+}
+
+enum Wake {
+    Part(Option<Part>),
+    Question(Question),
+    Tick,
+    Press,
+}
+
+impl Screen {
+    /// A screen for work in `cwd`; with a specification, parts are written as JSON lines.
+    pub(super) fn new(style: Style, cwd: &Path, raw: Option<Spec>) -> Self {
+        let view = View::new(style, &cwd.display().to_string());
+        Self { style, view, raw, started: Instant::now(), end: None, presses: 0 }
+    }
+
+    /// Shows the turn to its end and gives the exit code.
+    pub(super) async fn run(
+        mut self,
+        mut turn: Step,
+        header: &[String],
+        mut questions: mpsc::Receiver<Question>,
+    ) -> anyhow::Result<ExitCode> {
+        if self.raw.is_none() {
+            self.view.header(header).print()?;
+        }
+        let control = turn.control();
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            let moving = self.raw.is_none() && self.style.err.moving;
+            let wake = tokio::select! {
+                biased;
+                _ = tokio::signal::ctrl_c() => Wake::Press,
+                Some(question) = questions.recv() => Wake::Question(question),
+                part = turn.next() => Wake::Part(part),
+                _ = ticks.tick(), if moving => Wake::Tick,
+            };
+            match wake {
+                Wake::Part(Some(part)) => self.part(&part)?,
+                Wake::Part(None) => break,
+                Wake::Question(question) => self.question(question, &mut turn, &control).await?,
+                Wake::Tick => self.view.tick(self.now()).print()?,
+                Wake::Press if self.press(&control)? => return Ok(INTERRUPTED.into()),
+                Wake::Press => {}
+            }
+        }
+        self.close()
+    }
+
+    fn part(&mut self, part: &Part) -> anyhow::Result<()> {
+        if let Part::Finish { finish_reason, .. } = part {
+            self.end = Some(finish_reason.unified);
+        }
+        if let Some(spec) = self.raw {
+            if let Some(json) = part.to_json(spec) {
+                let mut out = std::io::stdout().lock();
+                writeln!(out, "{json}")?;
+                out.flush()?;
+            }
+            return Ok(());
+        }
+        let _ = self.view.tick(self.now());
+        Ok(self.view.push(part).print()?)
+    }
+
+    /// Once interrupts the turn; twice ends the command.
+    fn press(&mut self, control: &TurnControl) -> anyhow::Result<bool> {
+        self.presses += 1;
+        control.interrupt();
+        if self.raw.is_none() {
+            self.view.interrupting().print()?;
+        }
+        Ok(self.presses > 1)
+    }
+
+    async fn question(
+        &mut self,
+        question: Question,
+        turn: &mut Step,
+        control: &TurnControl,
+    ) -> anyhow::Result<()> {
+        let Question { interrupt, mut reply } = question;
+        if self.raw.is_some() || !self.style.err.terminal || !std::io::stdin().is_terminal() {
+            // Dropping the way back is a no.
+            self.remark(&refusal(&interrupt.ask))?;
+            return Ok(());
+        }
+        self.view.pause().print()?;
+        let mut held = Vec::new();
+        let outcome = {
+            let asking = approval::ask(&interrupt, &self.style, reply.closed());
+            tokio::pin!(asking);
+            loop {
+                tokio::select! {
+                    outcome = &mut asking => break outcome,
+                    Some(part) = turn.next(), if held.len() < HELD => held.push(part),
+                }
+            }
+        };
+        match outcome {
+            Ok(Some(outcome)) => {
+                // A question that was withdrawn meanwhile needs no answer.
+                let _ = reply.send(Some(outcome.answer));
+                if outcome.stop {
+                    control.interrupt();
+                }
+            }
+            Ok(None) => {}
+            Err(err) => self.remark(&format!("{} ({err})", refusal(&interrupt.ask)))?,
+        }
+        held.iter().try_for_each(|part| self.part(part))
+    }
+
+    fn remark(&mut self, text: &str) -> anyhow::Result<()> {
+        match self.raw {
+            Some(_) => writeln!(std::io::stderr().lock(), "bindery: {text}")?,
+            None => self.view.remark(text).print()?,
+        }
+        Ok(())
+    }
+
+    fn close(mut self) -> anyhow::Result<ExitCode> {
+        if self.raw.is_none() {
+            self.view.finish().print()?;
+        }
+        Ok(match self.end {
+            Some(Unified::Stop | Unified::ToolCalls) => ExitCode::SUCCESS,
+            Some(Unified::Interrupted) if self.presses > 0 => INTERRUPTED.into(),
+            _ => ExitCode::FAILURE,
+        })
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Why nobody was asked, and which flag changes that.
+fn refusal(ask: &Ask) -> String {
+    let what = match ask {
+        Ask::Command { command, .. } => format!("Codex wanted to run `{command}`"),
+        Ask::FileChange { changes, .. } => {
+            format!("Codex wanted to change {} files", changes.len())
+        }
+        Ask::Permissions { .. } => "Codex wanted more permissions".to_owned(),
+        Ask::UserInput { .. } => "Codex had a question".to_owned(),
+        Ask::Elicitation { server, .. } => format!("the MCP server `{server}` had a question"),
+        Ask::ToolCall { tool, .. } => format!("Codex called the tool `{tool}`"),
+    };
+    format!("{what}; without a terminal the answer is no (see --approve and --sandbox)")
+}

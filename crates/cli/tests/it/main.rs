@@ -1,0 +1,11 @@
+//! What the command shows, as a person would see it.
+
+mod screen;
+
+mod turn;
+
+mod markdown;
+
+mod view;
+
+mod approval;

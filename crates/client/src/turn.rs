@@ -1,0 +1,250 @@
+//! Turn: start → parts → (interrupt ⇄ answer)* → finish.
+//!
+//! A turn always ends with `finish`, whatever happens to Codex. Parts come through a bounded
+//! channel: while they are not taken, Codex is not read. Dropping the turn interrupts it.
+
+mod drive;
+
+mod questions;
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bindery_core::ids::{ThreadId, TurnId};
+use bindery_core::map::app_server_to_part::{Ledger, TurnContext, TurnMapper};
+use bindery_core::part::{Part, Warning};
+use bindery_core::wire::app_server::input::UserInput;
+use bindery_core::wire::app_server::params::{TurnSettings, TurnStart};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::drive::Drive;
+use self::questions::Questions;
+use crate::answerer::{self, Answerer};
+use crate::app_server::AppServer;
+use crate::error::Error;
+use crate::interrupts::Interrupts;
+
+/// Parts that may wait for their reader.
+const QUEUE: usize = 32;
+
+/// How long a turn may take; Codex itself sets no limit to any of these.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// From asking for the turn to its start.
+    pub start: Duration,
+    /// Without progress, questions to a person not counted. Codex's own notices that it tries
+    /// again are no progress: an unreachable provider is retried for ever.
+    pub idle: Duration,
+    /// The whole turn.
+    pub whole: Option<Duration>,
+    /// From interrupting it to its end.
+    pub interrupt: Duration,
+    /// From a question to its answer; one that is not answered in time is refused.
+    pub answer: Duration,
+    /// With it, the stream pauses when an answer is left to its reader: so long after the last
+    /// question it gives `finish` with `tool-calls`, and goes on once the answers are there.
+    pub settle: Option<Duration>,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(60),
+            idle: Duration::from_secs(30 * 60),
+            whole: None,
+            interrupt: Duration::from_secs(10),
+            answer: Duration::from_secs(24 * 60 * 60),
+            settle: None,
+        }
+    }
+}
+
+/// What to run.
+#[derive(Clone)]
+pub struct TurnRequest {
+    /// The thread; started, resumed or forked before.
+    pub thread_id: ThreadId,
+    /// The user's words.
+    pub input: Vec<UserInput>,
+    /// Settings of the turn.
+    pub settings: TurnSettings,
+    /// The model in force, for the stream's metadata.
+    pub model: Option<String>,
+    /// What could not be carried, told first.
+    pub warnings: Vec<Warning>,
+    /// Tools that the caller runs itself.
+    pub declared_tools: BTreeSet<String>,
+    /// Written beside the thread's id into the metadata of `finish`.
+    pub marks: Map<String, Value>,
+    /// How long it may take.
+    pub deadlines: Deadlines,
+    /// Who answers its questions.
+    pub answerer: Arc<dyn Answerer>,
+    /// Where its questions are recorded, to be answered by token.
+    pub interrupts: Interrupts,
+}
+
+impl TurnRequest {
+    /// A turn of plain text, with nobody to answer questions.
+    pub fn new(thread_id: ThreadId, text: impl Into<String>) -> Self {
+        Self {
+            thread_id,
+            input: vec![UserInput::text(text)],
+            settings: TurnSettings::default(),
+            model: None,
+            warnings: Vec::new(),
+            declared_tools: BTreeSet::new(),
+            marks: Map::new(),
+            deadlines: Deadlines::default(),
+            answerer: answerer::refuse(),
+            interrupts: Interrupts::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for TurnRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TurnRequest").field("thread_id", &self.thread_id).finish_non_exhaustive()
+    }
+}
+
+/// A running turn.
+#[derive(Debug)]
+pub struct Turn {
+    parts: mpsc::Receiver<Part>,
+    control: TurnControl,
+}
+
+/// Steers and stops a turn, from anywhere.
+#[derive(Clone, Debug)]
+pub struct TurnControl {
+    server: AppServer,
+    thread_id: ThreadId,
+    turn_id: TurnId,
+    stop: CancellationToken,
+}
+
+impl Turn {
+    pub(crate) async fn start(
+        server: &AppServer,
+        request: TurnRequest,
+        method: &str,
+    ) -> Result<Self, Error> {
+        let thread_id = request.thread_id.clone();
+        let Some(events) = server.switchboard().listen(&thread_id) else {
+            return Err(Error::Busy { thread: thread_id.to_string() });
+        };
+        // Whatever goes wrong from here on, the thread must be free again.
+        let seat = Seat::take(server, &thread_id);
+        let params = TurnStart {
+            thread_id: thread_id.clone(),
+            input: request.input,
+            settings: request.settings,
+        };
+        let opened = server.open_turn(method, &params, request.deadlines.start).await?;
+        let turn_id = opened.turn.id;
+        let mut context = TurnContext::new(thread_id.clone(), turn_id.clone());
+        context.model = request.model;
+        context.warnings = request.warnings;
+        context.declared_tools = request.declared_tools;
+        context.marks = request.marks;
+        context.ledger = server.switchboard().ledger(&thread_id);
+        let (sender, parts) = mpsc::channel(QUEUE);
+        let server = server.clone();
+        let control = TurnControl { server, thread_id, turn_id, stop: CancellationToken::new() };
+        let limit = request.deadlines.answer;
+        let questions = Questions::new(request.interrupts, request.answerer, limit);
+        let drive = Drive::new(
+            control.clone(),
+            TurnMapper::new(context),
+            events,
+            sender,
+            request.deadlines,
+            questions,
+        );
+        control.server.track(drive.run(seat));
+        Ok(Self { parts, control })
+    }
+
+    /// The next part; none after `finish`.
+    pub async fn next(&mut self) -> Option<Part> {
+        self.parts.recv().await
+    }
+
+    /// A handle to steer and stop the turn from elsewhere.
+    pub fn control(&self) -> TurnControl {
+        self.control.clone()
+    }
+
+    /// The thread.
+    pub fn thread_id(&self) -> &ThreadId {
+        &self.control.thread_id
+    }
+
+    /// The turn.
+    pub fn turn_id(&self) -> &TurnId {
+        &self.control.turn_id
+    }
+}
+
+impl futures_util::Stream for Turn {
+    type Item = Part;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Part>> {
+        self.parts.poll_recv(cx)
+    }
+}
+
+impl TurnControl {
+    /// The thread.
+    pub fn thread_id(&self) -> &ThreadId {
+        &self.thread_id
+    }
+
+    /// The turn.
+    pub fn turn_id(&self) -> &TurnId {
+        &self.turn_id
+    }
+
+    /// Asks Codex to stop; the turn ends with `finish`, in time or after its deadline.
+    ///
+    /// Asking twice is asking once: Codex 0.166 never answers a second interrupt.
+    pub fn interrupt(&self) {
+        self.stop.cancel();
+    }
+
+    /// Adds to the turn while it runs. Read the turn's parts meanwhile, or the reply waits.
+    pub async fn steer(&self, input: Vec<UserInput>) -> Result<(), Error> {
+        self.server.steer(&self.thread_id, &self.turn_id, input).await.map(drop)
+    }
+}
+
+/// The right to run a turn on a thread, given back on every way out.
+struct Seat {
+    server: AppServer,
+    thread_id: ThreadId,
+    ledger: Option<Ledger>,
+}
+
+impl Seat {
+    fn take(server: &AppServer, thread: &ThreadId) -> Self {
+        Self { server: server.clone(), thread_id: thread.clone(), ledger: None }
+    }
+
+    fn give_back(mut self, ledger: Ledger) {
+        self.ledger = Some(ledger);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let board = self.server.switchboard();
+        let ledger = self.ledger.take().unwrap_or_else(|| board.ledger(&self.thread_id));
+        board.leave(&self.thread_id, ledger);
+    }
+}

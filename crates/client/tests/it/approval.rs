@@ -1,0 +1,162 @@
+//! Questions of the real Codex and their answers.
+
+use std::sync::Arc;
+
+use bindery_client::turn::TurnRequest;
+use bindery_core::interrupt::{Answer, Ask, Decision, Interrupt};
+use bindery_core::part::Part;
+use bindery_core::usage::Unified;
+use bindery_core::wire::app_server::params::ThreadSettings;
+use bindery_testkit::codex::Options;
+use bindery_testkit::model::{Reply, Step};
+use serde_json::json;
+
+use crate::stage::{Stage, Told};
+
+const PATCH: &str = "*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch\n";
+
+/// Runs a turn in which everything is asked, and answers it all the same way.
+async fn ask(step: Step, answer: Option<Decision>) -> (Stage, Told) {
+    let script = vec![Reply::new([step]), Reply::text("done")];
+    let stage = Stage::with(script, &Options::default()).await;
+    let settings = ThreadSettings {
+        approval_policy: Some(json!("untrusted")),
+        sandbox: Some("read-only".into()),
+        ..ThreadSettings::default()
+    };
+    let thread = stage.thread_with(settings).await;
+    let mut request = TurnRequest::new(thread, "go");
+    request.answerer = Arc::new(move |_: Interrupt| {
+        let answer = answer.clone().map(Answer::decision);
+        async move { answer }
+    });
+    let told = stage.run(request).await;
+    (stage, told)
+}
+
+fn status(told: &Told, tool: &str) -> String {
+    told.results(tool)[0].result["status"].as_str().unwrap().to_owned()
+}
+
+const COMMAND: &str = "codex_command_execution";
+
+#[tokio::test]
+async fn an_accepted_command_runs() {
+    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Accept)).await;
+    assert_eq!(told.results(COMMAND)[0].result["aggregatedOutput"], "ran\n");
+    assert_eq!((told.text().as_str(), told.end()), ("done", Unified::Stop));
+}
+
+#[tokio::test]
+async fn a_declined_command_does_not_run_and_the_turn_goes_on() {
+    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Decline)).await;
+    assert_eq!(status(&told, COMMAND), "declined");
+    assert_eq!((told.text().as_str(), told.end()), ("done", Unified::Stop));
+}
+
+#[tokio::test]
+async fn a_cancelled_command_stops_the_turn() {
+    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Cancel)).await;
+    assert_eq!(status(&told, COMMAND), "declined");
+    assert_eq!((told.text().as_str(), told.end()), ("", Unified::Interrupted));
+}
+
+#[tokio::test]
+async fn no_answer_means_no() {
+    let (_stage, told) = ask(Step::exec("echo ran", "c1"), None).await;
+    assert_eq!(status(&told, COMMAND), "declined");
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_means_no_and_is_told() {
+    let rule = Decision::AcceptWithRule(vec!["rm".into()]);
+    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(rule)).await;
+    assert_eq!(status(&told, COMMAND), "declined");
+    let notices = told.customs("codex.notice");
+    assert!(notices.iter().any(|notice| notice["topic"] == "answer"), "{notices:?}");
+}
+
+#[tokio::test]
+async fn a_panicking_answerer_means_no() {
+    let script = vec![Reply::new([Step::exec("echo ran", "c1")]), Reply::text("done")];
+    let stage = Stage::with(script, &Options::default()).await;
+    let settings = ThreadSettings {
+        approval_policy: Some(json!("untrusted")),
+        sandbox: Some("read-only".into()),
+        ..ThreadSettings::default()
+    };
+    let thread = stage.thread_with(settings).await;
+    let mut request = TurnRequest::new(thread, "go");
+    request.answerer = Arc::new(|_: Interrupt| async { panic!("a bug of the caller's") });
+    let told = stage.run(request).await;
+    assert_eq!((status(&told, COMMAND).as_str(), told.end()), ("declined", Unified::Stop));
+}
+
+#[tokio::test]
+async fn a_patch_is_asked_with_its_diff_and_applied() {
+    let script = vec![Reply::new([Step::patch(PATCH, "p1")]), Reply::text("done")];
+    let stage = Stage::with(script, &Options::default()).await;
+    let settings =
+        ThreadSettings { approval_policy: Some(json!("untrusted")), ..ThreadSettings::default() };
+    let thread = stage.thread_with(settings).await;
+    let (sender, mut asked) = tokio::sync::mpsc::channel(4);
+    let mut request = TurnRequest::new(thread, "go");
+    request.answerer = Arc::new(move |interrupt: Interrupt| {
+        let sender = sender.clone();
+        async move {
+            sender.send(interrupt.ask).await.unwrap();
+            Some(Answer::decision(Decision::Accept))
+        }
+    });
+    let told = stage.run(request).await;
+    let Some(Ask::FileChange { changes, .. }) = asked.recv().await else { panic!("not asked") };
+    assert_eq!((changes.len(), changes[0].diff.as_str()), (1, "hello\n"));
+    assert!(changes[0].path.ends_with("new.txt"), "{changes:?}");
+    assert_eq!(status(&told, "codex_file_change"), "completed");
+    let file = std::fs::read_to_string(stage.codex.project().join("new.txt")).unwrap();
+    assert_eq!(file, "hello\n");
+}
+
+#[tokio::test]
+async fn an_approval_request_follows_its_call() {
+    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Decline)).await;
+    let index = |found: &dyn Fn(&Part) -> bool| told.parts.iter().position(found).unwrap();
+    let call = index(&|part| matches!(part, Part::ToolCall(_)));
+    let approval = index(&|part| matches!(part, Part::ToolApprovalRequest { .. }));
+    let result = index(&|part| matches!(part, Part::ToolResult(_)));
+    assert!(call < approval && approval < result);
+}
+
+#[tokio::test]
+async fn an_interrupt_withdraws_the_question() {
+    let script = vec![Reply::new([Step::exec("echo ran", "c1")])];
+    let stage = Stage::with(script, &Options::default()).await;
+    let settings = ThreadSettings {
+        approval_policy: Some(json!("untrusted")),
+        sandbox: Some("read-only".into()),
+        ..ThreadSettings::default()
+    };
+    let thread = stage.thread_with(settings).await;
+    let (dropped, mut withdrawn) = tokio::sync::mpsc::channel::<()>(1);
+    let mut request = TurnRequest::new(thread, "go");
+    request.answerer = Arc::new(move |_: Interrupt| {
+        let held = dropped.clone();
+        async move {
+            std::future::pending::<()>().await;
+            drop(held);
+            None
+        }
+    });
+    let mut turn = stage.server.start_turn(request).await.unwrap();
+    let control = turn.control();
+    let mut parts = Vec::new();
+    while let Some(part) = turn.next().await {
+        if matches!(part, Part::ToolApprovalRequest { .. }) {
+            control.interrupt();
+        }
+        parts.push(part);
+    }
+    assert_eq!(Told { parts }.end(), Unified::Interrupted);
+    // The only sender left is the one in the answerer, which went with the turn.
+    assert!(withdrawn.recv().await.is_none());
+}
