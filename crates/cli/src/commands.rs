@@ -4,6 +4,8 @@ pub mod run;
 
 pub mod doctor;
 
+pub mod sessions;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -20,6 +22,7 @@ pub struct Bindery {
 enum Command {
     Run(Box<run::Run>),
     Doctor(doctor::Doctor),
+    Sessions(sessions::Sessions),
 }
 
 impl Bindery {
@@ -28,6 +31,7 @@ impl Bindery {
         match self.command {
             Command::Run(run) => run.run().await,
             Command::Doctor(doctor) => doctor.run().await,
+            Command::Sessions(sessions) => sessions.run(),
         }
     }
 }

@@ -218,9 +218,12 @@ impl FileCheck {
     /// The tag, and for an item its type.
     fn tag(&self, line: &Envelope<'_>) -> String {
         let tag = line.tag();
-        match (tag.as_str(), crate::normalise::peek_item(line.payload_text())) {
-            ("event_msg/item_completed", Some(item)) => format!("{tag}/{item}"),
-            _ => tag,
+        if line.inner != "item_completed" {
+            return tag;
+        }
+        match crate::normalise::peek_item(line.payload_text()) {
+            Some(item) => format!("{tag}/{item}"),
+            None => tag,
         }
     }
 

@@ -323,9 +323,9 @@ fn span_of<T>(done: &Completed<T>) -> Option<Span> {
 pub(crate) fn peek(payload: &str) -> Option<&str> {
     const KEY: &str = "\"item\":{\"type\":\"";
     let head = &payload[..payload.floor_char_boundary(400)];
-    let at = head.find(KEY)? + KEY.len();
-    let end = head[at..].find('"')?;
-    Some(&head[at..at + end])
+    let at = memchr::memmem::find(head.as_bytes(), KEY.as_bytes())? + KEY.len();
+    let end = memchr::memchr(b'"', &head.as_bytes()[at..])?;
+    head.get(at..at + end)
 }
 
 fn slow_kind(line: &Envelope<'_>) -> Result<String, Odd> {

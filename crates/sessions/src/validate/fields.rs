@@ -11,30 +11,31 @@ const ITEM: &str = "event_msg/item_completed";
 pub(super) fn check(payload: &str, row: &'static Row) -> Vec<(Kind, String)> {
     let mut found = Vec::new();
     let is_item = row.0.starts_with(ITEM) && row.0 != ITEM;
-    if !is_item {
-        compare(payload.as_bytes(), row, &mut found);
-        return found;
-    }
-    let outer = schema::row(ITEM).unwrap_or(row);
-    if let Some(item) = compare(payload.as_bytes(), outer, &mut found) {
-        compare(item, row, &mut found);
-    }
+    let outer = if is_item { schema::row(ITEM).unwrap_or(row) } else { row };
+    compare(payload.as_bytes(), outer, is_item.then_some(row), &mut found);
     found
 }
 
-/// Compares the keys of an object with a row; gives back what `item` holds.
-fn compare<'a>(object: &'a [u8], row: &Row, found: &mut Vec<(Kind, String)>) -> Option<&'a [u8]> {
-    let (tag, needed, others) = row;
-    let (mut seen, mut item) = (0_u32, None);
-    each_key(object, |key, value| {
+/// Compares the keys of an object (and of its `item`) with a row; gives where it ends.
+fn compare(
+    object: &[u8],
+    (tag, needed, others): &Row,
+    inner: Option<&Row>,
+    found: &mut Vec<(Kind, String)>,
+) -> usize {
+    let mut seen = 0_u32;
+    let end = each_key(object, |key, value| {
         let is_same = |known: &&str| known.as_bytes() == key;
-        if let Some(place) = needed.iter().position(|known| is_same(known)) {
+        if let Some(place) = needed.iter().position(is_same) {
             seen |= 1 << place;
-        } else if !others.iter().any(|known| is_same(known)) {
+        } else if !others.iter().any(is_same) {
             found.push((Kind::UnknownField, format!("{tag}.{}", String::from_utf8_lossy(key))));
         }
-        if key == b"item" {
-            item = Some(value);
+        match inner {
+            Some(row) if key == b"item" && value.first() == Some(&b'{') => {
+                compare(value, row, None, found)
+            }
+            _ => value_end(value, 0),
         }
     });
     for (place, field) in needed.iter().enumerate() {
@@ -42,22 +43,22 @@ fn compare<'a>(object: &'a [u8], row: &Row, found: &mut Vec<(Kind, String)>) -> 
             found.push((Kind::MissingField, format!("{tag}.{field}")));
         }
     }
-    item
+    end
 }
 
-/// Hands out each key of an object with what follows it, up to the object's end.
-fn each_key<'a>(object: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8])) {
+/// Hands out each key of an object with what follows it, and is told how long the value is;
+/// gives where the object ends.
+fn each_key<'a>(object: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8]) -> usize) -> usize {
     let mut at = 1;
     loop {
         at = skip_blank(object, at);
         if object.get(at) != Some(&b'"') {
-            return;
+            return (at + 1).min(object.len());
         }
         let end = string_end(object, at);
         let key = object.get(at + 1..end.saturating_sub(1)).unwrap_or_default();
         at = skip_blank(object, end);
-        take(key, object.get(at..).unwrap_or_default());
-        at = value_end(object, at);
+        at += take(key, object.get(at..).unwrap_or_default());
     }
 }
 
@@ -117,10 +118,13 @@ mod tests {
         let text =
             r#"{"a":"x\"},{","b":{"c":[1,{"d":"]"}]} , "e" : -1.5e3,"f":null,"g":[]},"h":1}"#;
         let mut keys = Vec::new();
-        each_key(text.as_bytes(), |key, _| keys.push(String::from_utf8(key.to_vec()).unwrap()));
+        each_key(text.as_bytes(), |key, value| {
+            keys.push(String::from_utf8(key.to_vec()).unwrap());
+            value_end(value, 0)
+        });
         assert_eq!(keys, ["a", "b", "e", "f", "g"]);
         for cut in 0..text.len() {
-            each_key(&text.as_bytes()[..cut], |_, _| {});
+            each_key(&text.as_bytes()[..cut], |_, value| value_end(value, 0));
         }
     }
 }
