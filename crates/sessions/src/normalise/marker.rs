@@ -53,7 +53,10 @@ impl Normaliser<'_> {
         side: u8,
         fill: impl FnOnce(&mut Value),
     ) -> Place {
-        let is_compaction = |slot: &Slot| matches!(&slot.item.body, Body::Notice { topic, .. } if topic == "compaction");
+        let is_compaction = |slot: &Slot| match &slot.item.body {
+            Body::Notice { topic, .. } => topic == "compaction",
+            _ => false,
+        };
         let place = match self.find_half(side, is_compaction) {
             Some(place) => {
                 self.add_line(place);
@@ -120,16 +123,27 @@ impl Normaliser<'_> {
     }
 }
 
-/// The words of a review: its explanation, then its findings.
+/// The words of a review as Codex itself puts them.
 fn review_text(output: &Value) -> Option<String> {
-    let explanation = output.get("overall_explanation")?.as_str()?;
+    let word = |value: &Value, key: &str| Some(value.get(key)?.as_str()?.trim().to_owned());
+    let mut text = word(output, "overall_explanation")?;
     let findings = output.get("findings").and_then(Value::as_array);
-    let titles =
-        findings.into_iter().flatten().filter_map(|finding| finding.get("title")?.as_str());
-    let mut text = explanation.to_owned();
-    titles.for_each(|title| {
-        text.push_str("\n- ");
-        text.push_str(title);
-    });
+    let findings = findings.map(Vec::as_slice).unwrap_or_default();
+    if !findings.is_empty() {
+        let one = findings.len() == 1;
+        text.push_str(if one { "\n\nReview comment:\n" } else { "\n\nFull review comments:\n" });
+    }
+    for finding in findings {
+        let title = word(finding, "title").unwrap_or_default();
+        let place = finding.get("code_location").and_then(|location| {
+            let range = location.get("line_range")?;
+            let path = word(location, "absolute_file_path")?;
+            Some(format!(" — {path}:{}-{}", range.get("start")?, range.get("end")?))
+        });
+        text.push_str(&format!("\n- {title}{}", place.unwrap_or_default()));
+        for line in word(finding, "body").unwrap_or_default().lines() {
+            text.push_str(&format!("\n  {line}"));
+        }
+    }
     Some(text)
 }

@@ -269,8 +269,9 @@ impl Normaliser<'_> {
         self.add_line(place);
         let Some(slot) = self.at(place) else { return };
         slot.sides |= side;
+        // The client's half knows paths, mentions and skills, too.
         if let Body::User { attachments, .. } = &mut slot.item.body
-            && attachments.is_empty()
+            && (attachments.is_empty() || (side == CLIENT && more.len() >= attachments.len()))
         {
             *attachments = more;
         }

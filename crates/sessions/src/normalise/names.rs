@@ -5,10 +5,11 @@ use bindery_core::item::{Tool, ToolSort};
 /// The sort of a tool by the name the model called it.
 #[rustfmt::skip]
 pub fn sort_of(name: &str, namespace: Option<&str>) -> ToolSort {
-    if namespace.is_some_and(|namespace| namespace.starts_with("mcp__")) || name.starts_with("mcp__") {
+    let within = |prefix: &str| namespace.is_some_and(|namespace| namespace.starts_with(prefix));
+    if within("mcp__") || name.starts_with("mcp__") {
         return ToolSort::Mcp;
     }
-    if namespace.is_some_and(|namespace| namespace.starts_with("multi_agent") || namespace == "collaboration") {
+    if within("multi_agent") || within("collaboration") {
         return ToolSort::Agent;
     }
     match name {

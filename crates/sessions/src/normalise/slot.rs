@@ -243,6 +243,13 @@ impl Normaliser<'_> {
         if slot.dead {
             return None;
         }
+        // A killed command has no exit code; Codex writes -1 for one.
+        if let Body::Tool(tool) = &mut slot.item.body
+            && slot.item.status == Status::Aborted
+            && tool.exit_code == Some(-1)
+        {
+            tool.exit_code = None;
+        }
         let empty = Body::Message { text: String::new(), phase: None };
         let mut item = Item {
             id: slot.item.id.clone(),

@@ -9,7 +9,10 @@ use serde_json::Value;
 
 use crate::corpus;
 
-const META: &str = r#"{"timestamp":"2026-02-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1","timestamp":"2026-02-01T10:00:00.000Z","cwd":"/w","originator":"codex_exec","cli_version":"0.98.0","source":"exec"}}"#;
+const META: &str = concat!(
+    r#"{"timestamp":"2026-02-01T10:00:00.000Z","type":"session_meta","payload":{"id":"t1","cwd":"/w","#,
+    r#""originator":"codex_exec","cli_version":"0.98.0","source":"exec"}}"#,
+);
 
 fn line(kind: &str, payload: &str) -> String {
     format!(r#"{{"timestamp":"2026-02-01T10:00:01.000Z","type":"{kind}","payload":{payload}}}"#)
@@ -136,9 +139,10 @@ fn scenario_3_transcript_cleanliness() {
         item(
             r#"{"type":"message","role":"developer","content":[{"type":"input_text","text":"<permissions instructions>all</permissions instructions>"}]}"#,
         ),
-        item(
-            r##"{"type":"message","role":"user","content":[{"type":"input_text","text":"# AGENTS.md instructions for /w"},{"type":"input_text","text":"<environment_context>x</environment_context>"}]}"##,
-        ),
+        item(concat!(
+            r##"{"type":"message","role":"user","content":[{"type":"input_text","text":"# AGENTS.md "##,
+            r#"instructions for /w"},{"type":"input_text","text":"<environment_context>x"}]}"#,
+        )),
         prompt,
         echo,
         event(r#"{"type":"agent_message","message":"hi"}"#),

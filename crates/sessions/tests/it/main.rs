@@ -16,3 +16,5 @@ mod drift;
 mod chain;
 
 mod pages;
+
+mod live;

@@ -14,7 +14,6 @@ use crate::corpus;
 /// Versions, scenario, reason.
 const REASONS: &[(&str, &str, &str)] = &[
     ("0.98.0 0.110.0", "agents", "exec mixes the sub-agent's rows in; they are in its own file"),
-    ("0.153.0 0.166.0", "sigint", "exec stopped printing before the command's end was written"),
     ("0.72.0", "sigint", "the file tells of an abort, and not of exit code -1"),
     ("0.20.0 0.25.0", "sigint", "written only after the tool ended, so there is nothing"),
     ("0.20.0 0.25.0", "sigkill", "written only after the tool ended, so there is nothing"),

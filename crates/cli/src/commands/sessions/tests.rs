@@ -39,8 +39,9 @@ fn home() -> tempfile::TempDir {
         );
         text +=
             &line("event_msg", format!("{{\"type\":\"user_message\",\"message\":\"{words}\"}}"));
-        text += &line("response_item", "{\"type\":\"function_call\",\"name\":\"shell_command\",\"arguments\":\"{\\\"command\\\":\\\"cargo test\\\"}\",\"call_id\":\"c\"}".to_owned());
-        text += &line("response_item", "{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"Exit code: 101\\nWall time: 3.8 seconds\\nOutput:\\nfailed\\n\"}".to_owned());
+        text += &line("response_item", "{\"type\":\"function_call\",\"name\":\"shell_command\",\"arguments\":\"{\\\"command\\\":\\\"make\\\"}\",\"call_id\":\"c\"}".to_owned());
+        let output = r#"{"type":"function_call_output","call_id":"c","output":"Exit code: 101\nWall time: 3.8 seconds\nOutput:\nfailed\n"}"#;
+        text += &line("response_item", output.to_owned());
         text += &line("response_item", "{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"One test fails.\"}]}".to_owned());
         text += more;
         std::fs::write(day.join(format!("rollout-2026-11-15T20-14-38-{id}.jsonl")), text).unwrap();
