@@ -19,8 +19,10 @@ pub mod cpu;
 
 pub mod report;
 
+mod sessions;
+
 /// All benches.
-pub const BENCHES: &[Bench] = &[];
+pub const BENCHES: &[Bench] = &[sessions::BENCH];
 
 /// One bench.
 pub struct Bench {

@@ -18,3 +18,5 @@ mod chain;
 mod pages;
 
 mod live;
+
+mod real_codex;
