@@ -317,7 +317,7 @@ impl Normaliser<'_> {
         let slot = &turn.slots[index];
         let is_same = matches!(&slot.item.body, Body::User { text: t, .. } if same(t, text));
         let fits = is_same && slot.sides == CLIENT && line.saturating_sub(slot.line) <= 2;
-        fits.then_some((number, index))
+        fits.then_some((number, turn.handed_out + index))
     }
 
     /// The `view_image` call whose image comes next.
@@ -326,7 +326,9 @@ impl Normaliser<'_> {
         let turn = self.turn_at(number)?;
         let index = turn.slots.iter().rposition(|slot| !slot.dead)?;
         match &turn.slots[index].item.body {
-            Body::Tool(tool) if tool.name == "view_image" => Some((number, index)),
+            Body::Tool(tool) if tool.name == "view_image" => {
+                Some((number, turn.handed_out + index))
+            }
             _ => None,
         }
     }

@@ -37,7 +37,7 @@ pub(super) struct Slot {
 pub(super) struct Turn {
     pub(super) record: TurnRecord,
     pub(super) slots: Vec<Slot>,
-    /// Slots before this were handed out.
+    /// How many slots were handed out; the first of `slots` is the next.
     pub(super) handed_out: usize,
     /// It began with an explicit mark.
     pub(super) explicit: bool,
@@ -91,7 +91,7 @@ impl Normaliser<'_> {
 
     pub(super) fn at(&mut self, (number, index): Place) -> Option<&mut Slot> {
         let turn = self.turns.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
-        turn.slots.get_mut(index).filter(|_| index >= turn.handed_out)
+        turn.slots.get_mut(index.checked_sub(turn.handed_out)?)
     }
 
     pub(super) fn turn_number(&self, id: &str) -> Option<u64> {
@@ -148,7 +148,7 @@ impl Normaliser<'_> {
         turn.record.setup.extend(setup);
         turn.bytes += weight;
         turn.slots.push(slot);
-        (number, turn.slots.len() - 1)
+        (number, turn.handed_out + turn.slots.len() - 1)
     }
 
     /// Adds a slot that says nothing about turns: to the open one, or before the next.
@@ -182,7 +182,16 @@ impl Normaliser<'_> {
     /// Hands out the front of a turn that has grown too large to hold.
     pub(super) fn relieve(&mut self) {
         let Some(turn) = self.turns.back() else { return };
-        if turn.slots.len() - turn.handed_out < MANY && turn.bytes < MUCH {
+        if turn.slots.len() < MANY && turn.bytes < MUCH {
+            return;
+        }
+        let keep = turn.slots.len().saturating_sub(64);
+        let open = |slot: &Slot| slot.item.status == Status::Pending && !slot.dead;
+        // Up to the first call without a result; one that waits too long is handed out, too.
+        let end = turn.slots[..keep].iter().position(open).unwrap_or(keep);
+        let is_full = turn.slots.len() >= 4 * MANY || turn.bytes >= 4 * MUCH;
+        let end = if is_full { end.max(1) } else { end };
+        if end == 0 {
             return;
         }
         let number = self.first + self.turns.len() as u64 - 1;
@@ -190,19 +199,15 @@ impl Normaliser<'_> {
             self.release();
         }
         let Some(mut turn) = self.turns.pop_back() else { return };
-        let keep = turn.slots.len().saturating_sub(64).max(turn.handed_out);
-        let open = |slot: &Slot| slot.item.status == Status::Pending && !slot.dead;
-        let end = turn.slots[turn.handed_out..keep].iter().position(open);
-        let end = end.map_or(keep, |at| turn.handed_out + at).max(turn.handed_out + 1).min(keep);
         let mut record = TurnRecord { items: Vec::new(), ..turn.record.clone() };
         record.setup = std::mem::take(&mut turn.record.setup);
-        for index in turn.handed_out..end {
-            if let Some(item) = self.settled(&mut turn.slots[index]) {
-                record.items.push(item);
-            }
+        for mut slot in turn.slots.drain(..end.min(turn.slots.len())).collect::<Vec<_>>() {
+            record.items.extend(self.settled(&mut slot));
         }
-        turn.handed_out = end;
-        turn.bytes = turn.slots[end..].iter().map(|slot| weight(&slot.item.body)).sum();
+        turn.handed_out += end;
+        turn.bytes = turn.slots.iter().map(|slot| weight(&slot.item.body)).sum();
+        let first = turn.handed_out;
+        self.calls.retain(|_, place| place.0 != number || place.1 >= first);
         self.turns.push_back(turn);
         (self.emit)(Event::Turn { number, more: true, turn: Box::new(record) });
     }
@@ -221,13 +226,11 @@ impl Normaliser<'_> {
         };
         let mut record = std::mem::take(&mut turn.record);
         record.usage = super::usage::of_turn(turn.by_record.or(turn.by_count));
-        for slot in turn.slots.iter_mut().skip(turn.handed_out) {
+        for slot in &mut turn.slots {
             if slot.item.status == Status::Pending {
                 slot.item.status = left;
             }
-            if let Some(item) = self.settled(slot) {
-                record.items.push(item);
-            }
+            record.items.extend(self.settled(slot));
         }
         if record == TurnRecord::default() {
             return;

@@ -270,9 +270,23 @@ impl Normaliser<'_> {
             slot.item.span.completed_at_ms = None;
         }
         let number = self.turn_for(update.turn_id);
+        if let Some(outer) = self.script_of(number, update.id) {
+            slot.item.origin.mark = Some(format!("in {outer}"));
+        }
         let place = self.push(number, slot);
         self.calls.insert(update.id.to_owned(), place);
         place
+    }
+
+    /// The script that runs a call: in code mode nothing links them but that it is running.
+    fn script_of(&mut self, number: u64, id: &str) -> Option<String> {
+        let turn = self.turn_at(number).filter(|_| id.starts_with("exec-"))?;
+        turn.slots.iter().rev().find_map(|slot| match &slot.item.body {
+            Body::Tool(tool) if tool.name == "exec" && slot.item.status == Status::Pending => {
+                Some(tool.call_id.to_string())
+            }
+            _ => None,
+        })
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bindery_core::item::Body;
+use bindery_core::item::{Body, Status};
 use bindery_sessions::ledger::Account;
-use bindery_sessions::normalise::Options;
+use bindery_sessions::normalise::{Normaliser, Options};
+use bindery_sessions::record::{Limits, Records};
 use bindery_sessions::session::{Session, of_bytes};
 
 use crate::corpus;
@@ -60,4 +61,31 @@ fn every_line_of_the_corpus_is_accounted_for_and_known() {
     }
     assert_eq!(breaches, [""; 0]);
     assert!(count > 14_000, "{count} lines only");
+}
+
+#[test]
+fn a_turn_of_any_length_is_handed_out_in_pieces_and_put_together() {
+    let head =
+        "{\"timestamp\":\"2026-02-01T10:00:00.000Z\",\"type\":\"response_item\",\"payload\":";
+    let mut text = String::new();
+    for call in 0..10_000 {
+        text += &format!(
+            "{head}{{\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":\"{{}}\",\"call_id\":\"c{call}\"}}}}\n\
+             {head}{{\"type\":\"function_call_output\",\"call_id\":\"c{call}\",\"output\":\"{call}\"}}}}\n"
+        );
+    }
+    let mut pieces = 0;
+    let mut records = Records::new(text.as_bytes(), Limits::default());
+    let mut normaliser = Normaliser::new(Options::default(), |_| pieces += 1);
+    while let Some(record) = records.next().unwrap() {
+        assert!(normaliser.take(&record));
+    }
+    normaliser.finish();
+    assert!(pieces > 1);
+    let session = of_bytes(text.as_bytes(), Options::default());
+    assert_eq!(check(&session, 20_000), Ok(()));
+    assert_eq!(session.transcript.turns.len(), 1);
+    let items = &session.transcript.turns[0].items;
+    assert_eq!(items.len(), 10_000);
+    assert!(items.iter().all(|item| item.status == Status::Ok && item.origin.lines.len() == 2));
 }
