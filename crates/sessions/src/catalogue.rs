@@ -52,7 +52,8 @@ impl Catalogue {
 
     /// The summaries of all threads under the roots, newest first.
     ///
-    /// `exact` counts the turns of long files, too. Files that cannot be read are left out.
+    /// `exact` counts the turns of long files, too; [`Self::count`] does so for some of them.
+    /// Files that cannot be read are left out.
     pub fn list(&mut self, roots: &[PathBuf], exact: bool) -> Result<Vec<Summary>, Error> {
         let all = find::files(roots)?;
         let files = find::current(all);
@@ -65,7 +66,7 @@ impl Catalogue {
         let stale: Vec<&SessionFile> = files.iter().filter(|file| !is_good(file)).collect();
         self.changed |= !stale.is_empty();
         for (file, summary) in read_all(&stale, exact) {
-            let exact = !summary.estimated;
+            let exact = summary.turns.is_some();
             let (size, modified_ms) = (file.size, file.modified_ms);
             self.known.insert(file.path.clone(), Known { size, modified_ms, exact, summary });
         }
@@ -79,6 +80,36 @@ impl Catalogue {
         link(&mut summaries);
         summaries.sort_by_key(|summary| std::cmp::Reverse(summary.updated_ms));
         Ok(summaries)
+    }
+
+    /// Counts turns and messages of those that have none yet, of files up to `largest` bytes.
+    pub fn count(&mut self, summaries: &mut [Summary], largest: u64) {
+        let wanted = summaries.iter().filter(|s| s.turns.is_none() && s.size <= largest);
+        let files: Vec<SessionFile> = wanted
+            .filter_map(|summary| {
+                let known = self.known.get(&summary.path)?;
+                Some(SessionFile {
+                    path: summary.path.clone(),
+                    thread_id: summary.id.clone(),
+                    part_id: None,
+                    archived: summary.archived,
+                    size: known.size,
+                    modified_ms: known.modified_ms,
+                })
+            })
+            .collect();
+        let files: Vec<&SessionFile> = files.iter().collect();
+        self.changed |= !files.is_empty();
+        for (file, counted) in read_all(&files, true) {
+            if let Some(summary) = summaries.iter_mut().find(|s| s.path == file.path) {
+                (summary.turns, summary.messages) = (counted.turns, counted.messages);
+            }
+            if let Some(known) = self.known.get_mut(&file.path) {
+                known.exact = true;
+                known.summary.turns = counted.turns;
+                known.summary.messages = counted.messages;
+            }
+        }
     }
 }
 

@@ -76,12 +76,21 @@ impl<R: Read> Records<R> {
         Self::at(source, limits, 0, 0)
     }
 
+    /// Reads from a short source, without a buffer for a long one.
+    pub fn small(source: R, limits: Limits, length: usize) -> Self {
+        Self::at_block(source, limits, 0, 0, (length + 1).min(BLOCK))
+    }
+
     /// Reads from the middle: `source` stands at `offset`, after `line` lines.
     pub fn at(source: R, limits: Limits, offset: u64, line: u64) -> Self {
+        Self::at_block(source, limits, offset, line, BLOCK)
+    }
+
+    fn at_block(source: R, limits: Limits, offset: u64, line: u64, block: usize) -> Self {
         Self {
             source,
             limits,
-            buffer: vec![0; BLOCK],
+            buffer: vec![0; block],
             start: 0,
             end: 0,
             scanned: 0,

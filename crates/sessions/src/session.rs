@@ -199,7 +199,7 @@ fn from_offset(file: &mut File, start: u64, options: Options) -> std::io::Result
 /// Normalises bytes that are in memory.
 pub fn of_bytes(bytes: &[u8], options: Options) -> Session {
     let mut collector = Collector::default();
-    let mut records = Records::new(bytes, Limits::default());
+    let mut records = Records::small(bytes, Limits::default(), bytes.len());
     let mut normaliser = Normaliser::new(options, |event| collector.take(event));
     // Reading from memory cannot fail.
     while let Ok(Some(record)) = records.next() {

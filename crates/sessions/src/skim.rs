@@ -29,19 +29,6 @@ impl Counts {
         if events > 0 { events } else { self.bare_user + self.bare_assistant }
     }
 
-    /// The counts of a file of which only `part` of `whole` bytes were seen.
-    pub fn scaled(&self, whole: u64, part: u64) -> Self {
-        let scale = |count: u64| count.saturating_mul(whole) / part.max(1);
-        Self {
-            lines: scale(self.lines),
-            marked_turns: scale(self.marked_turns),
-            user: scale(self.user),
-            assistant: scale(self.assistant),
-            bare_user: scale(self.bare_user),
-            bare_assistant: scale(self.bare_assistant),
-        }
-    }
-
     /// Counts the whole lines of a block.
     pub fn add(&mut self, block: &[u8]) {
         let mut start = 0;

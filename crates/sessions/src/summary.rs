@@ -37,12 +37,10 @@ pub struct Summary {
     pub created_ms: Option<i64>,
     /// When it was last written to.
     pub updated_ms: Option<i64>,
-    /// Turns, where they can be told.
+    /// Turns; none where nobody asked to have those of a long file counted.
     pub turns: Option<u64>,
-    /// Messages of user and model.
+    /// Messages of user and model; none as above.
     pub messages: Option<u64>,
-    /// Turns and messages of a long file are estimated from its ends.
-    pub estimated: bool,
     /// Tokens read and written.
     pub tokens: Option<u64>,
     /// How it stands.
@@ -93,10 +91,11 @@ pub enum Relation {
 }
 
 /// A file up to this size is read whole, and its turns are counted.
-pub const WHOLE: u64 = 1 << 20;
-/// What is read of a longer one, at each end.
-const HEAD: u64 = 256 << 10;
-const TAIL: u64 = 128 << 10;
+pub const WHOLE: u64 = 128 << 10;
+/// What is read of a longer one, at each end; more of the head if the user's words are not there.
+const HEAD: u64 = 48 << 10;
+const LONG_HEAD: u64 = 1 << 20;
+const TAIL: u64 = 32 << 10;
 
 /// Buffers that are used again for each file.
 #[derive(Debug, Default)]
@@ -108,21 +107,18 @@ impl Reader {
     /// Reads the summary of a file; `exact` counts turns whatever the size.
     pub fn summary(&mut self, file: &SessionFile, exact: bool) -> Result<Summary, Error> {
         let mut facts = Facts::default();
-        let (counts, estimated);
-        if is_packed(&file.path) {
-            (counts, estimated) = (self.packed(file, exact, &mut facts)?, false);
+        let counts = if is_packed(&file.path) {
+            self.packed(file, exact, &mut facts)?
         } else if file.size <= WHOLE {
-            (counts, estimated) = (Some(self.whole(file, &mut facts)?), false);
+            Some(self.whole(file, &mut facts)?)
         } else {
-            let ends = self.ends(file, &mut facts)?;
-            estimated = !exact;
-            counts = Some(if exact { count(file)? } else { ends });
-        }
+            self.ends(file, &mut facts)?;
+            if exact { Some(count(file)?) } else { None }
+        };
         let mut summary = facts.summary();
         summary.id = file.thread_id.clone().or(summary.id);
         summary.turns = counts.map(|counts| counts.turns());
         summary.messages = counts.map(|counts| counts.messages());
-        summary.estimated = estimated;
         summary.updated_ms = summary.updated_ms.or(Some(file.modified_ms));
         summary.size = file.size;
         summary.archived = file.archived;
@@ -131,7 +127,10 @@ impl Reader {
     }
 
     fn whole(&mut self, file: &SessionFile, facts: &mut Facts) -> Result<Counts, Error> {
-        self.read(file, 0, WHOLE)?;
+        let mut handle = File::open(&file.path).map_err(read_error(&file.path))?;
+        self.buffer.resize(WHOLE as usize, 0);
+        let read = fill(&mut handle, &mut self.buffer).map_err(read_error(&file.path))?;
+        self.buffer.truncate(read);
         let mut counts = Counts::default();
         counts.add(&self.buffer);
         facts.head(&self.buffer);
@@ -140,17 +139,23 @@ impl Reader {
         Ok(counts)
     }
 
-    /// Reads both ends, and takes what is between them to be like them.
-    fn ends(&mut self, file: &SessionFile, facts: &mut Facts) -> Result<Counts, Error> {
-        let mut counts = Counts::default();
-        self.read(file, 0, HEAD)?;
+    fn ends(&mut self, file: &SessionFile, facts: &mut Facts) -> Result<(), Error> {
+        let mut handle = File::open(&file.path).map_err(read_error(&file.path))?;
+        let mut read = |from: u64, length: u64, buffer: &mut Vec<u8>| {
+            buffer.resize(length as usize, 0);
+            let result = handle.seek(SeekFrom::Start(from)).and_then(|_| fill(&mut handle, buffer));
+            buffer.truncate(result.map_err(read_error(&file.path))?);
+            Ok::<(), Error>(())
+        };
+        read(0, HEAD, &mut self.buffer)?;
         facts.head(&self.buffer);
-        counts.add(&self.buffer);
-        let from = file.size.saturating_sub(TAIL);
-        self.read(file, from, TAIL)?;
+        if !facts.is_known() {
+            read(0, LONG_HEAD, &mut self.buffer)?;
+            facts.head(&self.buffer);
+        }
+        read(file.size.saturating_sub(TAIL), TAIL, &mut self.buffer)?;
         facts.tail(whole_lines(&self.buffer, true));
-        counts.add(whole_lines(&self.buffer, true));
-        Ok(counts.scaled(file.size, HEAD + TAIL))
+        Ok(())
     }
 
     /// A packed file has no tail to jump to: a small one is unpacked whole, of others the head.
@@ -160,7 +165,7 @@ impl Reader {
         exact: bool,
         facts: &mut Facts,
     ) -> Result<Option<Counts>, Error> {
-        let limit = if exact || file.size <= WHOLE / 16 { 16 * WHOLE } else { HEAD };
+        let limit = if exact || file.size <= WHOLE { 64 << 20 } else { LONG_HEAD };
         self.buffer.clear();
         let source = record::open(&file.path)?;
         let broken = source.take(limit).read_to_end(&mut self.buffer).is_err();
@@ -175,18 +180,18 @@ impl Reader {
         counts.add(&self.buffer);
         Ok(Some(counts))
     }
+}
 
-    fn read(&mut self, file: &SessionFile, from: u64, length: u64) -> Result<(), Error> {
-        self.buffer.clear();
-        let read = |buffer: &mut Vec<u8>| {
-            let mut handle = File::open(&file.path)?;
-            if from > 0 {
-                handle.seek(SeekFrom::Start(from))?;
-            }
-            handle.take(length).read_to_end(buffer)
-        };
-        read(&mut self.buffer).map(|_| ()).map_err(read_error(&file.path))
+/// Reads until the buffer is full or the file ends.
+fn fill(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
     }
+    Ok(filled)
 }
 
 /// Counts the lines of a long file, block by block.

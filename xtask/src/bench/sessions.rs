@@ -106,9 +106,9 @@ fn reading(data: &corpus::Data, rounds: usize, report: &mut Report) -> anyhow::R
     let mut peak: f64 = 0.0;
     let mut pages = Vec::new();
     let plan = Plan { warm_up: 1, rounds };
-    let samples = interleave(plan, 4, |variant| {
-        if variant == 3 {
-            return peers::node_parse(path);
+    let samples = interleave(plan, 5, |variant| {
+        if variant >= 3 {
+            return peers::node_parse(path, variant == 4);
         }
         let cost = measure(|| match variant {
             0 => Ok(session::stream(path, Options::default(), drop).map(drop)?),
@@ -123,7 +123,13 @@ fn reading(data: &corpus::Data, rounds: usize, report: &mut Report) -> anyhow::R
     })?;
     let rate = |samples: &Samples| megabytes / (samples.median() / 1_000.0);
     let mut table = Table::new(&["200 MB session", "MB per CPU s", "CPU ms"]);
-    let names = ["normalise all of it", "validate", "last page", "node JSON.parse per line"];
+    let names = [
+        "normalise all of it",
+        "validate",
+        "last page",
+        "node: readline, JSON.parse",
+        "node: byte blocks, JSON.parse",
+    ];
     for (name, samples) in names.iter().zip(&samples) {
         let speed =
             if *name == "last page" { "–".to_owned() } else { format!("{:.0}", rate(samples)) };
@@ -134,7 +140,7 @@ fn reading(data: &corpus::Data, rounds: usize, report: &mut Report) -> anyhow::R
     let node = super::samples::Ratio::paired(&samples[0], &samples[3])?.median;
     report.targets.extend([
         Target::ratio("350 MB per CPU second / normalise", 350.0 / rate(&samples[0]), 1.0),
-        Target::ratio("normalise / node JSON.parse, CPU", node, 1.0 / 3.0),
+        Target::ratio("normalise / node readline and JSON.parse, CPU", node, 1.0 / 3.0),
         Target::ratio("400 MB per CPU second / validate", 400.0 / rate(&samples[1]), 1.0),
         Target::milliseconds("last page on screen", pages.median(), 50.0),
         memory("reading", peak),

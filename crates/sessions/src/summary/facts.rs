@@ -38,7 +38,7 @@ impl Facts {
     /// Reads lines from the beginning until the usual things are known.
     pub(super) fn head(&mut self, bytes: &[u8]) {
         let limits = Limits { line: 512 << 10, string: 4 << 10 };
-        let mut records = Records::new(bytes, limits);
+        let mut records = Records::small(bytes, limits, bytes.len());
         while let Ok(Some(record)) = records.next() {
             self.head_line(&record);
             let enough = self.title.is_some() && self.context.is_some();
@@ -48,9 +48,15 @@ impl Facts {
         }
     }
 
+    /// Nothing more is to be learned from a longer head.
+    pub(super) fn is_known(&self) -> bool {
+        self.meta.is_some() && (self.title.is_some() || self.hint.is_some())
+    }
+
     /// Reads the last lines.
     pub(super) fn tail(&mut self, bytes: &[u8]) {
-        let mut records = Records::new(bytes, Limits { line: 64 << 10, string: 1 << 10 });
+        let limits = Limits { line: 64 << 10, string: 1 << 10 };
+        let mut records = Records::small(bytes, limits, bytes.len());
         while let Ok(Some(record)) = records.next() {
             self.tail_line(&record);
         }

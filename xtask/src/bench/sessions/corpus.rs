@@ -65,12 +65,14 @@ pub(super) fn make_huge(long: &Path, path: &Path) -> anyhow::Result<()> {
         for line in whole.iter().skip(1 + index % 50).take(20) {
             writeln!(out, "{line}")?;
         }
-        write!(
-            out,
-            "{{\"timestamp\":\"2026-07-01T09:00:00.000Z\",\"ordinal\":{index},\"type\":\"response_item\",\
-             \"payload\":{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\
-             \"text\":\"look\"}},{{\"type\":\"input_image\",\"image_url\":\"data:image/png;base64,"
-        )?;
+        let head = [
+            format!("{{\"timestamp\":\"2026-07-01T09:00:00.000Z\",\"ordinal\":{index},"),
+            "\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\","
+                .to_owned(),
+            "\"content\":[{\"type\":\"input_text\",\"text\":\"look\"},".to_owned(),
+            "{\"type\":\"input_image\",\"image_url\":\"data:image/png;base64,".to_owned(),
+        ];
+        out.write_all(head.concat().as_bytes())?;
         for _ in 0..40_000_000 / block.len() {
             out.write_all(block.as_bytes())?;
         }

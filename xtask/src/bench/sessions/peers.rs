@@ -8,7 +8,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
-const SCRIPT: &str = "
+/// As one writes it: lines of a stream.
+const USUAL: &str = "
+const fs = require('fs'), readline = require('readline');
+const begun = process.cpuUsage();
+let lines = 0;
+const reader = readline.createInterface({ input: fs.createReadStream(process.argv[1]) });
+reader.on('line', (line) => { JSON.parse(line); lines++; });
+reader.on('close', () => {
+  const used = process.cpuUsage(begun);
+  console.log(JSON.stringify({ lines, micros: used.user + used.system }));
+});
+";
+
+/// As fast as we could make it: lines found in blocks of bytes.
+const TUNED: &str = "
 const fs = require('fs');
 const begun = process.cpuUsage();
 const file = fs.openSync(process.argv[1], 'r');
@@ -26,9 +40,10 @@ const used = process.cpuUsage(begun);
 console.log(JSON.stringify({ lines, micros: used.user + used.system }));
 ";
 
-/// CPU time of a loop that parses every line and keeps nothing.
-pub(super) fn node_parse(path: &Path) -> anyhow::Result<Duration> {
-    let output = Command::new("node").args(["-e", SCRIPT]).arg(path).output();
+/// CPU time of a Node loop that parses every line and keeps nothing.
+pub(super) fn node_parse(path: &Path, tuned: bool) -> anyhow::Result<Duration> {
+    let script = if tuned { TUNED } else { USUAL };
+    let output = Command::new("node").args(["-e", script]).arg(path).output();
     let output = output.context("cannot start `node`")?;
     ensure!(output.status.success(), "node: {}", String::from_utf8_lossy(&output.stderr));
     let told: Value = serde_json::from_slice(&output.stdout)?;
@@ -80,8 +95,8 @@ impl Codex {
     }
 
     fn rows(&mut self) -> anyhow::Result<usize> {
-        // Without the kind, sessions of `codex exec` are not listed.
-        let params = json!({ "limit": 100, "sourceKinds": ["exec", "appServer", "cli", "vscode"] });
+        // Without these, sessions of `codex exec` and of other providers are not listed.
+        let params = json!({ "limit": 100, "sourceKinds": ["exec"], "modelProviders": [] });
         let result = self.ask("thread/list", params)?;
         Ok(result["data"].as_array().map_or(0, Vec::len))
     }

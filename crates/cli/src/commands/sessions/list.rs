@@ -49,7 +49,7 @@ pub(super) struct List {
     #[arg(long, default_value_t = 20)]
     limit: usize,
 
-    /// Count the turns of long sessions instead of estimating them
+    /// Count the turns of very long sessions, too
     #[arg(long)]
     exact: bool,
 
@@ -61,6 +61,9 @@ pub(super) struct List {
     #[arg(long)]
     json: bool,
 }
+
+/// Turns of what is listed are counted, unless the file is longer than this.
+const COUNTED: u64 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Sort {
@@ -82,17 +85,19 @@ impl List {
         let roots = if self.paths.is_empty() { self.roots.paths() } else { self.paths.clone() };
         let mut catalogue = cx.cache.as_deref().map(Catalogue::open).unwrap_or_default();
         let all = catalogue.list(&roots, self.exact)?;
-        if let Some(path) = &cx.cache
-            && let Err(error) = catalogue.save(path)
-        {
-            writeln!(cx.err, "note: summaries are not kept: {error}")?;
-        }
         let (total, size) = (all.len(), all.iter().map(|summary| summary.size).sum::<u64>());
         let mut rows: Vec<Summary> = all.into_iter().filter(|s| self.fits(s, cx.now)).collect();
         rows.sort_by_key(|summary| std::cmp::Reverse(self.sort.key(summary)));
         let rows = if self.flat { rows.into_iter().map(|s| (0, s)).collect() } else { tree(rows) };
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
-        let shown: Vec<_> = rows.into_iter().take(limit).collect();
+        let (depths, mut shown): (Vec<usize>, Vec<Summary>) = rows.into_iter().take(limit).unzip();
+        catalogue.count(&mut shown, COUNTED);
+        if let Some(path) = &cx.cache
+            && let Err(error) = catalogue.save(path)
+        {
+            writeln!(cx.err, "note: summaries are not kept: {error}")?;
+        }
+        let shown: Vec<_> = depths.into_iter().zip(shown).collect();
         if self.json {
             for (_, summary) in &shown {
                 writeln!(cx.out, "{}", serde_json::to_string(summary)?)?;
@@ -179,9 +184,7 @@ fn print(
     )?;
     for (depth, row) in rows {
         let updated = if *depth == 0 { age(row.updated_ms, cx.now) } else { String::new() };
-        let turns = row.turns.map_or("–".to_owned(), |turns| {
-            format!("{}{turns}", if row.estimated { "~" } else { "" })
-        });
+        let turns = row.turns.map_or("–".to_owned(), |turns| turns.to_string());
         let tokens = row.tokens.map_or("–".to_owned(), render::quantity);
         let id = row.id.as_ref().map(|id| short(id.as_str())).unwrap_or_default();
         let title = cut(&title(*depth, row), room);
