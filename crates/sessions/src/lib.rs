@@ -1,7 +1,9 @@
 //! Codex session files: found, read without loss, normalised, checked and rendered.
 //!
-//! Read in this order: [`record`] (bytes → lines), [`line`] (a line's envelope and tag),
-//! [`normalise`] (lines → the Transcript of `core`), [`ledger`] (the law that no line is lost).
+//! Read in this order: [`record`] (bytes → lines), [`mod@line`] (a line's envelope and tag),
+//! [`normalise`] (lines → the Transcript of `core`), [`ledger`] (the law that no line is lost),
+//! [`session`] (a file and those it continues); then [`find`], [`catalogue`], [`messages`],
+//! [`validate`] and [`render`].
 //! Nothing here ever writes into a Codex home.
 
 pub mod error;

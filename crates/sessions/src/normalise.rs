@@ -152,17 +152,26 @@ impl<'e> Normaliser<'e> {
 
     /// Takes one record. False if it is not understood, and shown as a card.
     pub fn take(&mut self, record: &Record<'_>) -> bool {
+        self.take_line(record, Envelope::read(record))
+    }
+
+    /// Takes a record whose envelope was read before.
+    pub(crate) fn take_line(
+        &mut self,
+        record: &Record<'_>,
+        line: Result<Envelope<'_>, Broken>,
+    ) -> bool {
         self.line = record.line;
         if !self.inherited {
             self.ledger.read(record.line);
         }
-        let understood = self.read(record);
+        let understood = self.read(record, line);
         self.relieve();
         understood
     }
 
-    fn read(&mut self, record: &Record<'_>) -> bool {
-        let (tag, why) = match Envelope::read(record) {
+    fn read(&mut self, record: &Record<'_>, line: Result<Envelope<'_>, Broken>) -> bool {
+        let (tag, why) = match line {
             Ok(envelope) => {
                 self.time = envelope.timestamp.and_then(crate::clock::millis).or(self.time);
                 let Err(odd) = self.entry(&envelope) else { return true };

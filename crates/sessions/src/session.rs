@@ -98,14 +98,13 @@ pub fn stream_chain(
         let source = record::open(&segment.path)?;
         let mut records = Records::new(source, Limits::default());
         while let Some(record) = records.next().map_err(read_error(&segment.path))? {
-            let is_out = segment.end.is_some_and(|end| {
-                let ordinal = Envelope::read(&record).ok().and_then(|line| line.ordinal);
-                ordinal.is_some_and(|ordinal| ordinal >= end)
-            });
+            let line = Envelope::read(&record);
+            let ordinal = line.as_ref().ok().and_then(|line| line.ordinal);
+            let is_out = segment.end.is_some_and(|end| ordinal.is_some_and(|at| at >= end));
             match is_out {
                 true => normaliser.skip(&record),
                 false => {
-                    normaliser.take(&record);
+                    normaliser.take_line(&record, line);
                 }
             }
         }

@@ -116,8 +116,9 @@ impl Report {
         let mut file = FileCheck::new(path);
         while let Some(record) = records.next().map_err(read_error(path))? {
             self.bytes += record.length + u64::from(record.ended);
-            let understood = normaliser.take(&record);
-            self.line(&record, understood, &mut file);
+            let line = Envelope::read(&record);
+            let understood = normaliser.take_line(&record, line);
+            self.line(&record, line, understood, &mut file);
         }
         let (_, ledger) = normaliser.finish();
         self.lost += ledger.missing().len() as u64;
@@ -137,9 +138,15 @@ impl Report {
         Ok(())
     }
 
-    fn line(&mut self, record: &Record<'_>, understood: bool, file: &mut FileCheck) {
+    fn line(
+        &mut self,
+        record: &Record<'_>,
+        line: Result<Envelope<'_>, Broken>,
+        understood: bool,
+        file: &mut FileCheck,
+    ) {
         self.lines += 1;
-        let line = match Envelope::read(record) {
+        let line = match line {
             Ok(line) => line,
             Err(Broken::Blank) => {
                 self.known += 1;
