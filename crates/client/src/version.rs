@@ -15,8 +15,13 @@ pub struct Version {
     pub patch: u32,
 }
 
-/// The oldest Codex that the tests of this version were seen to pass with.
-pub const OLDEST: Version = Version { major: 0, minor: 1, patch: 0 };
+/// The oldest Codex that was seen to run a turn of text, ask before a command and take
+/// `thread/inject_items`.
+///
+/// Not that all works there: only 0.166 passes every test. 0.120 and older (seen down to 0.90) have
+/// no `thread/inject_items`, and the labelled transcript takes its place. 0.130 counts the tokens
+/// of a resumed thread's earlier turns again. The tests of steering do not end with 0.160 and older.
+pub const OLDEST: Version = Version { major: 0, minor: 121, patch: 0 };
 
 impl Version {
     /// Reads the version out of a user agent: `<client>/0.166.0 (…)`.

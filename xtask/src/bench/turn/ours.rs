@@ -98,8 +98,7 @@ impl Ours {
     }
 }
 
-/// The same environment as the raw client's Codex has, and nothing else: a variable that names a
-/// file of certificates makes Codex read it for every request.
+/// The same environment as the raw client's Codex has, and nothing else, so that both run alike.
 fn launch(codex: &RealCodex) -> Launch {
     let mut launch = Launch::new(codex.program());
     launch.args = codex.args().into_iter().map(Into::into).collect();
