@@ -20,7 +20,8 @@ pub struct Version {
 ///
 /// Not that all works there: only 0.166 passes every test. 0.120 and older (seen down to 0.90) have
 /// no `thread/inject_items`, and the labelled transcript takes its place. 0.130 counts the tokens
-/// of a resumed thread's earlier turns again. The tests of steering do not end with 0.160 and older.
+/// of a resumed thread's earlier turns again. The test of steering does not end with 0.130, 0.140,
+/// 0.150 and 0.160.
 pub const OLDEST: Version = Version { major: 0, minor: 121, patch: 0 };
 
 impl Version {
