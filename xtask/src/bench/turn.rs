@@ -1,4 +1,4 @@
-//! One turn, ours against a bare JSON-RPC loop, on the real Codex with a model that answers at once.
+//! One turn, ours against a bare JSON-RPC loop: the real Codex, a model that answers at once.
 //!
 //! Every client has a Codex process and home of its own, because stdin and stdout serve only one.
 //! What two equal processes differ by is therefore measured too: a second raw client is the noise.
