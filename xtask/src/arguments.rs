@@ -14,6 +14,9 @@ usage: cargo xtask <task>
   codex                      print the path of the pinned Codex, installing it if it is missing
 ";
 
+/// The word that makes this program the scripted model of a bench; not for people.
+pub const SERVE_MODEL: &str = "serve-model";
+
 /// One thing to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Task {
@@ -23,6 +26,8 @@ pub enum Task {
     Codex,
     /// The full test run.
     Test(TestOptions),
+    /// Be the scripted model of a bench.
+    ServeModel,
     /// Name the benches.
     BenchList,
     /// Run benches.
@@ -56,6 +61,7 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
             None => Ok(Task::Codex),
             Some(word) => unknown(&word),
         },
+        Some(SERVE_MODEL) => Ok(Task::ServeModel),
         Some("test") => test(words),
         Some("bench") => bench(words),
         Some(word) => unknown(word),
@@ -111,6 +117,7 @@ mod tests {
     fn every_task_is_read() {
         assert_eq!(task("").unwrap(), Task::Help);
         assert_eq!(task("codex").unwrap(), Task::Codex);
+        assert_eq!(task("serve-model").unwrap(), Task::ServeModel);
         assert_eq!(task("test").unwrap(), Task::Test(TestOptions::default()));
         let runner = vec!["--no-capture".to_owned(), "peer".to_owned()];
         let options = TestOptions { fast: true, runner };

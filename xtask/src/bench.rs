@@ -19,10 +19,22 @@ pub mod cpu;
 
 pub mod report;
 
+pub mod turn;
+
+pub mod map;
+
 mod sessions;
 
 /// All benches.
-pub const BENCHES: &[Bench] = &[sessions::BENCH];
+pub const BENCHES: &[Bench] = &[
+    turn::BENCH,
+    Bench {
+        name: "map",
+        about: "`bindery map` on a long stream: CPU time and memory, beside a Node script",
+        run: map::run,
+    },
+    sessions::BENCH,
+];
 
 /// One bench.
 pub struct Bench {

@@ -22,6 +22,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Task::Help => print(arguments::USAGE),
         Task::Codex => print(&need::path(&root, &codex::NEED)?.display().to_string()),
         Task::Test(options) => test_run::run(&root, &options),
+        Task::ServeModel => bench::turn::serve_model().map(|()| ExitCode::SUCCESS),
         Task::BenchList => print(&bench::list(bench::BENCHES)),
         Task::Bench(options) => bench::run(&root, &options),
     }

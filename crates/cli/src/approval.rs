@@ -4,6 +4,8 @@
 //! asked, whole and with nothing hidden in it; Enter alone is no answer, and neither is anything
 //! that was typed before the question could be read.
 
+mod more;
+
 mod text;
 
 mod keys;

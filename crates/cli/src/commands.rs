@@ -2,6 +2,8 @@
 
 pub mod run;
 
+pub mod map;
+
 pub mod doctor;
 
 pub mod sessions;
@@ -21,6 +23,7 @@ pub struct Bindery {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Map(map::Map),
     Doctor(doctor::Doctor),
     Sessions(sessions::Sessions),
 }
@@ -30,6 +33,7 @@ impl Bindery {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Run(run) => run.run().await,
+            Command::Map(map) => map.run(),
             Command::Doctor(doctor) => doctor.run().await,
             Command::Sessions(sessions) => sessions.run(),
         }

@@ -1,5 +1,7 @@
 //! What the terminal can show: its width, its glyphs, colour and movement.
 
+pub mod quiet;
+
 use std::io::IsTerminal;
 
 /// How text is drawn.
@@ -34,9 +36,17 @@ impl Sink {
 impl Style {
     /// The style of this process: its environment and its standard streams.
     pub fn here() -> Self {
-        let width = crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
         let terminals = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
+        // Without a screen the window does not matter: a log is the same wherever it is written.
+        let width = (terminals.0 || terminals.1).then(columns).flatten();
         Self::detect(|name| std::env::var(name).ok(), terminals, width)
+    }
+
+    /// The same after the window may have changed.
+    #[must_use]
+    pub fn refreshed(self) -> Self {
+        let width = columns().filter(|width| *width > 0).unwrap_or(self.width);
+        Self { width: width.max(MIN_WIDTH), ..self }
     }
 
     /// The style that follows from an environment.
@@ -68,6 +78,10 @@ impl Style {
         let sink = Sink { terminal: true, colour, moving: true };
         Self { width, unicode, out: sink, err: sink }
     }
+}
+
+fn columns() -> Option<usize> {
+    crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns))
 }
 
 /// Below this nothing can be laid out; a narrower terminal wraps by itself.

@@ -101,7 +101,7 @@ impl View {
     /// The first line: agent, model, sandbox, folder.
     pub fn header<S: AsRef<str>>(&mut self, facts: &[S]) -> Output {
         let (text, none) = (self.theme.facts(facts), Row::new());
-        let rows = wrap_text(&text, Paint::DIM, &none, &none, self.theme.cols);
+        let rows = wrap_text(&text, Paint::DIM, &none, &none, self.theme.prose);
         self.page.print(Kind::Header, &rows);
         self.shown()
     }
@@ -125,9 +125,20 @@ impl View {
         self.shown()
     }
 
+    /// Lays out what comes from now on for a window of another width.
+    pub fn resize(&mut self, style: &Style) -> Output {
+        let theme = Theme::of(style);
+        if theme.cols != self.theme.cols {
+            self.theme = theme;
+            self.answer.resize(theme);
+        }
+        self.shown()
+    }
+
     /// Takes away what moves, so that somebody can be asked; the next part brings it back.
     pub fn pause(&mut self) -> Output {
         self.settle();
+        self.page.space(Kind::Activity);
         self.state = State::Waiting;
         self.shown()
     }

@@ -5,7 +5,11 @@
 
 mod drive;
 
+mod gap;
+
 mod questions;
+
+mod reattach;
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -19,7 +23,7 @@ use bindery_core::part::{Part, Warning};
 use bindery_core::wire::app_server::input::UserInput;
 use bindery_core::wire::app_server::params::{TurnSettings, TurnStart};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::drive::Drive;
@@ -133,8 +137,20 @@ impl Turn {
     pub(crate) async fn start(
         server: &AppServer,
         request: TurnRequest,
-        method: &str,
+        method: &'static str,
     ) -> Result<Self, Error> {
+        let (sender, opened) = oneshot::channel();
+        let opener = server.clone();
+        // In a task of its own: if the caller leaves meanwhile, Codex starts the turn all the same,
+        // and what nobody takes is dropped here, which interrupts it.
+        server.track(async move { drop(sender.send(Self::open(&opener, request, method).await)) });
+        opened.await.unwrap_or_else(|_| {
+            let status = "the runtime has ended".to_owned();
+            Err(Error::Closed { status, stderr: String::new() })
+        })
+    }
+
+    async fn open(server: &AppServer, request: TurnRequest, method: &str) -> Result<Self, Error> {
         let thread_id = request.thread_id.clone();
         let Some(events) = server.switchboard().listen(&thread_id) else {
             return Err(Error::Busy { thread: thread_id.to_string() });
@@ -146,6 +162,7 @@ impl Turn {
             input: request.input,
             settings: request.settings,
         };
+        let attached = server.attach(&thread_id).await?;
         let opened = server.open_turn(method, &params, request.deadlines.start).await?;
         let turn_id = opened.turn.id;
         let mut context = TurnContext::new(thread_id.clone(), turn_id.clone());
@@ -159,7 +176,7 @@ impl Turn {
         let control = TurnControl { server, thread_id, turn_id, stop: CancellationToken::new() };
         let limit = request.deadlines.answer;
         let questions = Questions::new(request.interrupts, request.answerer, limit);
-        let drive = Drive::new(
+        let mut drive = Drive::new(
             control.clone(),
             TurnMapper::new(context),
             events,
@@ -167,6 +184,9 @@ impl Turn {
             request.deadlines,
             questions,
         );
+        if !attached {
+            drive.catch_up();
+        }
         control.server.track(drive.run(seat));
         Ok(Self { parts, control })
     }
@@ -225,14 +245,14 @@ impl TurnControl {
 }
 
 /// The right to run a turn on a thread, given back on every way out.
-struct Seat {
+pub(crate) struct Seat {
     server: AppServer,
     thread_id: ThreadId,
     ledger: Option<Ledger>,
 }
 
 impl Seat {
-    fn take(server: &AppServer, thread: &ThreadId) -> Self {
+    pub(crate) fn take(server: &AppServer, thread: &ThreadId) -> Self {
         Self { server: server.clone(), thread_id: thread.clone(), ledger: None }
     }
 

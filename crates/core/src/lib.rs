@@ -10,6 +10,8 @@ pub mod open;
 
 pub mod lines;
 
+pub mod json_text;
+
 pub mod spec;
 
 pub mod file;
@@ -23,6 +25,8 @@ pub mod usage;
 pub mod part;
 
 pub mod content;
+
+pub mod ndjson;
 
 pub mod item;
 

@@ -17,6 +17,20 @@ pub enum Line {
     },
 }
 
+/// One line of a stream, without its line ending and without a copy of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineRef<'a> {
+    /// A line within the limit.
+    Whole(&'a [u8]),
+    /// A line over the limit; only its beginning was kept.
+    TooLong {
+        /// The first [`HEAD`] bytes.
+        head: &'a [u8],
+        /// Length of the whole line, without its line feed.
+        bytes: u64,
+    },
+}
+
 /// Cuts a byte stream into lines; a chunk may end anywhere.
 #[derive(Debug)]
 pub struct LineSplitter {
@@ -54,12 +68,37 @@ impl LineSplitter {
         }
     }
 
+    /// As [`Self::take`], but lends the line: one that lies whole in the chunk is not copied.
+    pub fn read<'s, 'c: 's>(&'s mut self, chunk: &mut &'c [u8]) -> Option<LineRef<'s>> {
+        let Some(at) = memchr::memchr(b'\n', chunk) else {
+            self.keep(std::mem::take(chunk));
+            return None;
+        };
+        let (piece, rest) = (&chunk[..at], &chunk[at + 1..]);
+        *chunk = rest;
+        if self.seen == 0 && piece.len() <= self.limit {
+            return Some(LineRef::Whole(without_return(piece)));
+        }
+        self.keep(piece);
+        Some(self.lend())
+    }
+
+    /// As [`Self::finish`], but lends the line.
+    pub fn read_last(&mut self) -> Option<LineRef<'_>> {
+        (self.seen > 0).then(|| self.lend())
+    }
+
     /// Ends the stream: a last line without a line feed still counts.
     pub fn finish(&mut self) -> Option<Line> {
         (self.seen > 0).then(|| self.line())
     }
 
     fn keep(&mut self, piece: &[u8]) {
+        // A line that was lent is still in the buffer.
+        if self.seen == 0 {
+            self.tail.clear();
+            self.tail.shrink_to(ROOM);
+        }
         self.seen += piece.len() as u64;
         if self.seen <= self.limit as u64 {
             self.tail.extend_from_slice(piece);
@@ -69,6 +108,14 @@ impl LineSplitter {
         self.tail.extend_from_slice(&piece[..room]);
         self.tail.truncate(HEAD);
         self.tail.shrink_to(HEAD);
+    }
+
+    fn lend(&mut self) -> LineRef<'_> {
+        let bytes = std::mem::take(&mut self.seen);
+        if bytes > self.limit as u64 {
+            return LineRef::TooLong { head: &self.tail, bytes };
+        }
+        LineRef::Whole(without_return(&self.tail))
     }
 
     fn line(&mut self) -> Line {
@@ -84,6 +131,13 @@ impl LineSplitter {
     }
 }
 
+/// Memory kept for the next line that is cut by the end of a chunk.
+const ROOM: usize = 1024 * 1024;
+
+fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -97,6 +151,23 @@ mod tests {
             lines.extend(splitter.push(chunk));
         }
         lines.extend(splitter.finish());
+        lines
+    }
+
+    /// The same through the lending side.
+    fn lent(limit: usize, chunks: &[&[u8]]) -> Vec<Line> {
+        let own = |line: LineRef<'_>| match line {
+            LineRef::Whole(line) => Line::Whole(line.to_vec()),
+            LineRef::TooLong { head, bytes } => Line::TooLong { head: head.to_vec(), bytes },
+        };
+        let mut splitter = LineSplitter::new(limit);
+        let mut lines = Vec::new();
+        for mut chunk in chunks.iter().copied() {
+            while let Some(line) = splitter.read(&mut chunk) {
+                lines.push(own(line));
+            }
+        }
+        lines.extend(splitter.read_last().map(own));
         lines
     }
 
@@ -153,7 +224,10 @@ mod tests {
             size in 1..50_usize,
         ) {
             let chunks: Vec<_> = bytes.chunks(size).collect();
-            prop_assert_eq!(split(limit, &chunks), split(limit, &[&bytes]));
+            let lines = split(limit, &chunks);
+            prop_assert_eq!(&lines, &split(limit, &[&bytes]));
+            prop_assert_eq!(&lines, &lent(limit, &chunks));
+            prop_assert_eq!(&lines, &lent(limit, &[&bytes]));
         }
 
         #[test]

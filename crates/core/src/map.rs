@@ -5,3 +5,7 @@ pub mod prompt_to_turn;
 pub mod app_server_to_part;
 
 pub mod answer_to_reply;
+
+pub mod exec_to_ndjson;
+
+pub mod exec_to_part;

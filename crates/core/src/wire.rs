@@ -3,3 +3,5 @@
 pub mod rpc;
 
 pub mod app_server;
+
+pub mod exec;

@@ -88,11 +88,19 @@ impl RealCodex {
     /// # Panics
     /// As [`Self::new`].
     pub fn with(model: &Model, options: &Options) -> Self {
+        Self::on(&model.base_url(), options)
+    }
+
+    /// The same, with a provider at this address, unless the options name another.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    pub fn on(base_url: &str, options: &Options) -> Self {
         let folders = TempDir::with_prefix("bindery-codex-").expect("a temporary folder");
         let mut codex = Self { program: locate(), folders, environment: Vec::new() };
         std::fs::create_dir_all(codex.home()).expect("a Codex home");
-        let base_url = options.base_url.clone().unwrap_or_else(|| model.base_url());
-        let config = config(options, &base_url, &codex.project());
+        let base_url = options.base_url.as_deref().unwrap_or(base_url);
+        let config = config(options, base_url, &codex.project());
         std::fs::write(codex.home().join("config.toml"), config).expect("config.toml");
         make_project(&codex.project());
         codex.environment = codex.new_environment();

@@ -4,6 +4,7 @@ use bindery::core::interrupt::{Answer, Ask, Decision, ElicitationAction, Interru
 use serde_json::{Map, Value};
 
 use super::questions::questions;
+use crate::view::shell::unwrapped;
 
 /// What a key does.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +76,8 @@ const STOPPED: &str = "the user stopped the turn";
 fn command(rule: Option<&[String]>, network_rules: &[Value]) -> Vec<Choice> {
     let mut choices = vec![decision('y', "once", Decision::Accept), for_session()];
     if let Some(rule) = rule.filter(|rule| !rule.is_empty()) {
-        let words = format!("always `{} …`", shown_rule(rule));
+        // With a shell around it, it is the script that somebody would recognise.
+        let words = format!("always `{} …`", unwrapped(&shown_rule(rule)));
         choices.push(decision('a', &words, Decision::AcceptWithRule(rule.to_vec())));
     }
     for (action, key, verb) in [("allow", 'h', "always allow"), ("deny", 'd', "always deny")] {
@@ -91,7 +93,7 @@ fn command(rule: Option<&[String]>, network_rules: &[Value]) -> Vec<Choice> {
 }
 
 /// Words with spaces or signs in them are quoted, so that their borders can be seen.
-fn shown_rule(rule: &[String]) -> String {
+pub(super) fn shown_rule(rule: &[String]) -> String {
     let plain = |ch: char| ch.is_alphanumeric() || "-_./:=@+,%".contains(ch);
     let word = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),

@@ -13,6 +13,7 @@ use crate::view::wording::{one_line, text_at};
 use crate::view::{diff, summary, wrap_text};
 
 use super::keys::{Choice, choices};
+use super::more::{facts, reached};
 use super::questions::{Question, questions};
 
 /// The question, the keys and the place to type; ends without a line end.
@@ -40,12 +41,13 @@ pub(crate) fn keys_text(choices: &[Choice], style: &Style) -> String {
     drawn(&paper.keys(choices), style) + &cursor(style)
 }
 
-/// Everything that is known of the question, as it came.
+/// Everything that is known of the question, and the keys again.
 pub fn more_text(interrupt: &Interrupt, style: &Style) -> String {
     let paper = Paper { theme: Theme::of(style) };
-    let all = serde_json::to_string_pretty(interrupt).unwrap_or_default();
-    let rows: Vec<Row> =
-        all.lines().flat_map(|line| paper.whole(line, Paint::DIM, INDENT)).collect();
+    let fact = |(name, text): (&str, String)| {
+        paper.whole(&text, Paint::PLAIN, &format!("{INDENT}{name:<9}"))
+    };
+    let rows: Vec<Row> = facts(interrupt).into_iter().flat_map(fact).collect();
     drawn(&rows, style) + &keys_text(&choices(interrupt), style)
 }
 
@@ -106,7 +108,7 @@ impl Paper {
         match ask {
             Ask::Command { command, cwd, reason, network, .. } => {
                 let mut rows = self.command(&unwrapped(command));
-                let network = network.as_ref().map(reached);
+                let network = network.as_ref().map(|it| format!("network: {}", reached(it)));
                 rows.extend(self.circumstances(Some(cwd), reason.as_deref(), network.as_deref()));
                 rows
             }
@@ -255,14 +257,6 @@ impl Paper {
             }
         }
         rows
-    }
-}
-
-/// `network: https example.org`; a shape that is not known is shown as it is.
-fn reached(network: &Value) -> String {
-    match (text_at(network, &["protocol"]), text_at(network, &["host"])) {
-        (Some(protocol), Some(host)) => format!("network: {protocol} {host}"),
-        _ => format!("network: {}", one_line(network)),
     }
 }
 

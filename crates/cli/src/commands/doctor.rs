@@ -85,7 +85,8 @@ fn table(findings: &[Finding], theme: &Theme) -> String {
             Status::Warning => "!",
             Status::Error => theme.glyphs.bad,
         };
-        text.push_str(&format!("{glyph} {:<9} {}\n", finding.name, visible(&finding.text)));
+        let told = visible(&finding.text).trim_end().replace('\n', "\n            ");
+        text.push_str(&format!("{glyph} {:<9} {told}\n", finding.name));
         if let Some(hint) = &finding.hint {
             text.push_str(&format!("            hint: {hint}\n"));
         }

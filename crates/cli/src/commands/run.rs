@@ -1,5 +1,7 @@
 //! `bindery run`: one turn in the terminal.
 
+mod agent;
+
 mod ask;
 
 mod call;
@@ -20,6 +22,7 @@ use clap::ValueEnum;
 
 use self::ask::Desk;
 use self::show::Screen;
+use crate::failure::Hinted;
 use crate::server::{WhichCodex, folder};
 use crate::terminal::Style;
 
@@ -60,6 +63,22 @@ pub struct Run {
     /// What runs the turn
     #[arg(long, value_enum, default_value_t)]
     backend: Backend,
+
+    /// A command-line agent to run instead: `codex`, `gemini`, or a description in TOML
+    #[arg(long, value_name = "NAME|FILE")]
+    agent: Option<String>,
+
+    /// With `--agent` or `--backend exec`: tell the files that are new in this folder afterwards
+    #[arg(long, value_name = "FOLDER")]
+    artifacts: Option<PathBuf>,
+
+    /// With `--format ndjson`: only the words that readers of the original vocabulary know
+    #[arg(long)]
+    compat: bool,
+
+    /// With `--agent` or `--backend exec`: write how it ended to stderr, as one JSON object
+    #[arg(long)]
+    json: bool,
 
     /// The folder to work in
     #[arg(long, short = 'C', value_name = "FOLDER")]
@@ -130,11 +149,13 @@ enum Approve {
 }
 
 /// What runs the turn.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Backend {
     /// The Codex app-server
     #[default]
     Codex,
+    /// `codex exec`: no questions, no deltas, nothing but what it prints
+    Exec,
 }
 
 /// How the turn is written.
@@ -145,6 +166,8 @@ enum Format {
     Text,
     /// AI SDK stream parts, one JSON object a line
     Parts,
+    /// The normalised stream of command-line agents, one JSON object a line
+    Ndjson,
 }
 
 /// A version of the AI SDK's language-model contract.
@@ -160,7 +183,13 @@ enum SpecName {
 impl Run {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let Backend::Codex = self.backend;
+        if self.agent.is_some() || self.backend == Backend::Exec {
+            return agent::run(&self).await;
+        }
+        if self.format == Format::Ndjson {
+            let message = "`--format ndjson` is the stream of command-line agents";
+            return Err(Hinted::misuse(message, "add `--backend exec`, or use `--format parts`"));
+        }
         let cwd = folder(self.cwd.as_deref())?;
         let text = call::prompt_text(self.prompt.as_deref())?;
         let mut options = call::options(&self, &text)?;
@@ -177,7 +206,8 @@ impl Run {
             answerer: std::sync::Arc::new(desk),
             ..ModelSettings::default()
         };
-        let call = LanguageModel::new(server.clone(), settings).stream(&options).await?;
+        let call = LanguageModel::new(server.clone(), settings).stream(&options).await;
+        let call = call.map_err(|err| resume::explained(err, self.resume.as_deref()))?;
         let header = header::facts(&server, call.opened.as_ref(), &cwd).await;
         let parts = (self.format == Format::Parts).then_some(self.spec.into());
         let screen = Screen::new(style, &cwd, parts);

@@ -43,6 +43,13 @@ impl Answer {
         Self { drawn, runs: Vec::new(), last: String::new() }
     }
 
+    /// Lays out what comes from now on with another theme.
+    pub(crate) fn resize(&mut self, theme: Theme) {
+        if let Some(markdown) = &mut self.drawn {
+            markdown.resize(theme);
+        }
+    }
+
     pub(crate) fn start(&mut self, id: &PartId) {
         if self.runs.iter().all(|run| run.id != *id) {
             let run = Run { id: id.clone(), text: String::new(), drawn: 0, ended: None };

@@ -35,7 +35,7 @@ pub(crate) fn rows(theme: Theme, end: End<'_>) -> Vec<Row> {
     let thread = codex_of(end.metadata).and_then(|codex| codex.get("threadId")?.as_str());
     let resume = thread.map(|thread| resume(theme, thread));
     let none = Row::new();
-    let mut rows = wrap_text(&theme.facts(&facts), paint, &none, &none, theme.cols);
+    let mut rows = wrap_text(&theme.facts(&facts), paint, &none, &none, theme.prose);
     rows.extend(resume);
     rows
 }

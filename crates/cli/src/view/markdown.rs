@@ -21,6 +21,8 @@ use line::{Context, Line, Start};
 #[derive(Debug)]
 pub struct Markdown {
     theme: Theme,
+    /// In force from the next block on.
+    next_theme: Theme,
     /// Paint says what marks would.
     colour: bool,
     rows: Vec<Row>,
@@ -63,6 +65,7 @@ impl Markdown {
     pub fn new(theme: Theme, colour: bool) -> Self {
         Self {
             theme,
+            next_theme: theme,
             colour,
             rows: Vec::new(),
             block: Block::None,
@@ -89,8 +92,19 @@ impl Markdown {
         }
         self.close();
         let rows = std::mem::take(&mut self.rows);
-        *self = Self::new(self.theme, self.colour);
+        *self = Self::new(self.next_theme, self.colour);
         rows
+    }
+
+    /// Lays out what comes from now on with another theme.
+    ///
+    /// A paragraph of which rows were given out stays as it is: laid out anew, its words would be
+    /// in other rows, and some would be shown twice or not at all.
+    pub fn resize(&mut self, theme: Theme) {
+        self.next_theme = theme;
+        if !matches!(&self.block, Block::Text(paragraph) if paragraph.settled > 0) {
+            self.theme = theme;
+        }
     }
 
     /// The rows that may still change.
@@ -296,6 +310,7 @@ impl Markdown {
             Block::Table { lines } => self.close_table(&lines),
             Block::None | Block::Fence { .. } => {}
         }
+        self.theme = self.next_theme;
     }
 
     fn close_table(&mut self, lines: &[String]) {

@@ -54,20 +54,27 @@ pub(crate) fn custom(theme: Theme, kind: &str, data: Option<&Map<String, Value>>
 /// `error: …`, then what to do about it.
 pub(crate) fn error(theme: Theme, error: &Value) -> Vec<Row> {
     let message = match text_at(error, &["message"]) {
-        Some(message) => message.to_owned(),
+        Some(message) => provider_message(message),
         None => one_line(error),
     };
     let bold = Paint { bold: true, ..Paint::RED };
     let (lead, hang) = (Row::of(bold, "error: "), Row::of(Paint::PLAIN, "       "));
-    let mut rows = wrap_lines(&message, Paint::PLAIN, &lead, &hang, theme.cols);
+    let mut rows = wrap_lines(&message, Paint::PLAIN, &lead, &hang, theme.prose);
     for key in ["kind", "cause", "hint"] {
         if let Some(text) = text_at(error, &[key]) {
             let lead = Row::of(Paint::DIM, &format!("  {key}: "));
             let hang = Row::of(Paint::PLAIN, &" ".repeat(lead.width()));
-            rows.extend(wrap_lines(text, Paint::DIM, &lead, &hang, theme.cols));
+            rows.extend(wrap_lines(text, Paint::DIM, &lead, &hang, theme.prose));
         }
     }
     rows
+}
+
+/// Codex hands on what a provider answered, which for many is `{"error":{"message":"…"}}`.
+fn provider_message(text: &str) -> String {
+    let answer: Option<Value> = serde_json::from_str(text).ok();
+    let said = answer.as_ref().and_then(|answer| text_at(answer.get("error")?, &["message"]));
+    said.unwrap_or(text).to_owned()
 }
 
 /// What could not be carried to Codex.
@@ -140,7 +147,7 @@ fn marked_row(mark: &str, paint: Paint, text: &str) -> Row {
 fn marked(theme: Theme, mark: &str, paint: Paint, text_paint: Paint, text: &str) -> Vec<Row> {
     let lead = Row::of(paint, mark).text(Paint::PLAIN, " ");
     let hang = Row::of(Paint::PLAIN, &" ".repeat(lead.width()));
-    wrap_lines(text, text_paint, &lead, &hang, theme.cols)
+    wrap_lines(text, text_paint, &lead, &hang, theme.prose)
 }
 
 /// Wrapped text that shows at least its lead.

@@ -101,6 +101,15 @@ impl Page {
         self.printed(kind);
     }
 
+    /// Begins rows of this kind that somebody else will write.
+    pub(crate) fn space(&mut self, kind: Kind) {
+        self.erase();
+        if self.apart(kind) {
+            self.output.add(stream_of(kind), "\n");
+        }
+        self.printed(kind);
+    }
+
     /// Passes a whole answer through as it is.
     pub(crate) fn pass(&mut self, text: &str) {
         if text.is_empty() {

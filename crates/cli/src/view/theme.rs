@@ -9,6 +9,8 @@ use super::row::{Paint, Row};
 pub struct Theme {
     /// Columns of text.
     pub cols: usize,
+    /// Columns after which running text goes on below: in a log there are none.
+    pub prose: usize,
     /// Glyphs, or what stands for them in ASCII.
     pub glyphs: &'static Glyphs,
 }
@@ -107,13 +109,15 @@ impl Theme {
     /// The theme of a style.
     pub fn of(style: &Style) -> Self {
         let glyphs = if style.unicode { &UNICODE } else { &ASCII };
-        Self { cols: style.width.min(MAX_COLS), glyphs }
+        let cols = style.width.min(MAX_COLS);
+        Self { cols, prose: if style.err.terminal { cols } else { usize::MAX }, glyphs }
     }
 
     /// The same with fewer columns.
     #[must_use]
     pub fn narrower(self, columns: usize) -> Self {
-        Self { cols: self.cols.saturating_sub(columns).max(20), ..self }
+        let less = |from: usize| from.saturating_sub(columns).max(20);
+        Self { cols: less(self.cols), prose: less(self.prose), ..self }
     }
 
     /// Facts in one line, with dots between.

@@ -173,3 +173,10 @@ fn every_question_waits_for_somebody() {
     assert!(matches!(&silent[0], Ask::UserInput { questions } if !questions.is_empty()));
     assert!(matches!(&silent[1], Ask::Elicitation { schema: Some(_), .. }));
 }
+
+#[test]
+fn more_is_a_list_of_everything_that_is_known() {
+    let more = |ask| more_text(&interrupt(ask), &paper(80, true));
+    let texts = all().into_iter().map(more).collect::<Vec<_>>();
+    insta::assert_snapshot!(texts.join("\n\n"));
+}

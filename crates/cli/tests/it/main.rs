@@ -1,4 +1,5 @@
-//! What the command shows, as a person would see it.
+//! The command as a person sees it: what it shows, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 mod screen;
 
@@ -9,3 +10,34 @@ mod markdown;
 mod view;
 
 mod approval;
+
+mod stable;
+
+mod stage;
+
+mod help;
+
+mod run;
+
+mod parts;
+
+mod options;
+
+mod thread;
+
+mod failure;
+
+mod doctor;
+
+#[cfg(target_os = "linux")]
+mod interrupt;
+
+#[cfg(target_os = "linux")]
+mod pty;
+
+#[cfg(target_os = "linux")]
+mod interactive;
+
+mod map;
+
+mod agent;

@@ -104,6 +104,23 @@ fn long_paragraphs_are_given_out_row_by_row() {
     assert_eq!((more.len(), markdown.live().len()), (2, 1));
 }
 
+#[test]
+fn another_width_loses_no_word_and_doubles_none() {
+    let words: Vec<String> = (0..60).map(|number| format!("word{number} ")).collect();
+    let mut markdown = Markdown::new(Theme::of(&Style::screen(60, true, false)), false);
+    let mut rows: Vec<Row> = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        rows.extend(markdown.push(if index == 30 { "\n\n" } else { word }));
+        let width = [60, 40, 90][index / 11 % 3];
+        markdown.resize(Theme::of(&Style::screen(width, true, false)));
+    }
+    rows.extend(markdown.end());
+    let text: Vec<String> = rows.iter().map(Row::plain).collect();
+    let shown: Vec<String> = text.join(" ").split_whitespace().map(str::to_owned).collect();
+    let want = words.iter().enumerate().filter(|(index, _)| *index != 30);
+    assert_eq!(shown, want.map(|(_, word)| word.trim().to_owned()).collect::<Vec<_>>());
+}
+
 fn mark() -> impl Strategy<Value = &'static str> {
     #[rustfmt::skip]
     let marks = vec![

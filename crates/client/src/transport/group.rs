@@ -9,7 +9,7 @@ use super::family::{self, Member};
 
 /// The process group led by one child, and what its members started outside of it.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     leader: u32,
     state: Mutex<State>,
 }
@@ -22,21 +22,21 @@ struct State {
 }
 
 impl Group {
-    pub(super) fn new(leader: u32) -> Self {
+    pub(crate) fn new(leader: u32) -> Self {
         Self { leader, state: Mutex::new(State { ours: true, family: Vec::new() }) }
     }
 
-    pub(super) fn leader(&self) -> u32 {
+    pub(crate) fn leader(&self) -> u32 {
         self.leader
     }
 
     /// Looks up who belongs to it; to be done before the leader can go, and again if it lingers.
-    pub(super) fn remember(&self) {
+    pub(crate) fn remember(&self) {
         self.state().remember(self.leader);
     }
 
     /// Asks every process of the group to end.
-    pub(super) fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         let mut state = self.state();
         state.remember(self.leader);
         if state.ours {
@@ -45,7 +45,7 @@ impl Group {
     }
 
     /// Ends all of them.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         let mut state = self.state();
         state.remember(self.leader);
         state.kill(self.leader);
@@ -55,7 +55,7 @@ impl Group {
     ///
     /// While any process is left in the group the system does not give its number away; if none is,
     /// the call comes within microseconds of the reaping.
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         let mut state = self.state();
         state.kill(self.leader);
         state.ours = false;
@@ -85,15 +85,24 @@ impl State {
 }
 
 /// Lets the command lead a group of its own, which also keeps the terminal's Ctrl-C from it.
-pub(super) fn lead(command: &mut Command) {
+pub(crate) fn lead(command: &mut Command) {
     system::lead(command);
 }
 
+/// The name of the signal that ended a process, or its number.
+pub(crate) fn signal(status: ExitStatus) -> Option<String> {
+    system::signal(status).map(|(number, name)| match name {
+        Some(name) => name.to_owned(),
+        None => number.to_string(),
+    })
+}
+
 /// How a process ended, in words.
-pub(super) fn describe(status: ExitStatus) -> String {
+pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), system::signal(status)) {
         (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => signal,
+        (None, Some((number, Some(name)))) => format!("signal {number} ({name})"),
+        (None, Some((number, None))) => format!("signal {number}"),
         (None, None) => status.to_string(),
     }
 }
@@ -128,12 +137,10 @@ mod system {
         }
     }
 
-    pub(super) fn signal(status: ExitStatus) -> Option<String> {
+    pub(super) fn signal(status: ExitStatus) -> Option<(i32, Option<&'static str>)> {
         let number = status.signal()?;
-        Some(match NAMES.iter().find(|(signal, _)| *signal == number) {
-            Some((_, name)) => format!("signal {number} ({name})"),
-            None => format!("signal {number}"),
-        })
+        let name = NAMES.iter().find(|(signal, _)| *signal == number).map(|(_, name)| *name);
+        Some((number, name))
     }
 
     /// Numbers that are the same on every Unix we run on.
@@ -184,7 +191,7 @@ mod system {
         }
     }
 
-    pub(super) fn signal(_: ExitStatus) -> Option<String> {
+    pub(super) fn signal(_: ExitStatus) -> Option<(i32, Option<&'static str>)> {
         None
     }
 }

@@ -92,7 +92,8 @@ pub fn spawn(launch: &Launch) -> Result<Transport, Error> {
     Ok(Transport { outgoing, incoming, closer: Closer { signals, tasks, group: Some(group) } })
 }
 
-fn command(launch: &Launch) -> io::Result<Command> {
+/// The command, leading a group of its own, with pipes.
+pub(crate) fn command(launch: &Launch) -> io::Result<Command> {
     let mut command = Command::new(&launch.program);
     if let Some(cwd) = &launch.cwd {
         // The system reports a missing folder exactly as it reports a missing program.
@@ -113,7 +114,8 @@ fn command(launch: &Launch) -> io::Result<Command> {
     Ok(command)
 }
 
-fn with_tools(tools: &Path) -> Option<OsString> {
+/// `PATH` with the tools of a Codex first.
+pub(crate) fn with_tools(tools: &Path) -> Option<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::join_paths(std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path))).ok()
 }
@@ -194,7 +196,7 @@ impl Tail {
 }
 
 /// Codex colours its log whether or not a terminal reads it.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut pieces = text.split("\x1b[");
     let mut plain = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {

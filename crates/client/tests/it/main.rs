@@ -7,6 +7,16 @@ mod routing;
 
 mod stdio;
 
+mod rig;
+
+mod conformance;
+
+mod ws;
+
+mod proxy;
+
+mod reconnect;
+
 mod codex;
 
 mod stage;
@@ -18,6 +28,12 @@ mod approval;
 mod failure;
 
 mod history;
+
+#[cfg(unix)]
+mod run_chat;
+
+#[cfg(unix)]
+mod exec;
 
 mod fault;
 

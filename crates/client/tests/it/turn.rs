@@ -225,6 +225,31 @@ async fn a_dropped_turn_is_interrupted_and_frees_its_thread() {
 }
 
 #[tokio::test]
+async fn a_turn_whose_caller_leaves_while_it_starts_is_interrupted() {
+    let stage = Stage::free(vec![
+        Reply::new([Step::begin("one"), Step::Silence]).when_user("go"),
+        Reply::text("free").when_user("again"),
+    ])
+    .await;
+    let thread = stage.thread().await;
+    {
+        let start = stage.server.start_turn(TurnRequest::new(thread.clone(), "go"));
+        tokio::pin!(start);
+        // Polled once, so that the request is on its way, and given up.
+        assert!(futures_util::poll!(&mut start).is_pending());
+    }
+    // Interrupted before or after the model was asked: either way the thread is free again.
+    let told = loop {
+        match stage.server.start_turn(TurnRequest::new(thread.clone(), "again")).await {
+            Ok(turn) => break Told::of(turn).await,
+            Err(err) => assert_eq!(err.code(), "thread_busy"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert_eq!(told.text(), "free");
+}
+
+#[tokio::test]
 async fn steering_withdraws_what_was_begun() {
     let stage = Stage::free(vec![
         Reply::new([Step::begin("to the left"), Step::gate("g")]).when_user("go"),

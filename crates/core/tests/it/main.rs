@@ -8,6 +8,8 @@ mod recording;
 
 mod replay;
 
+mod exec;
+
 mod chunks;
 
 mod damage;

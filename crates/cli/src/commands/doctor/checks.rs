@@ -79,7 +79,14 @@ fn config(server: &AppServer) -> Vec<Finding> {
         .filter(|params| !params["summary"].as_str().unwrap_or_default().contains("bubblewrap"))
         .map(|params| {
             let text = params["summary"].as_str().unwrap_or("a warning without words");
-            Finding::new("config", Status::Warning, text)
+            let more = params["details"].as_str().map(|more| format!("\n{more}"));
+            let text = format!("{text}{}", more.unwrap_or_default());
+            // Codex 0.166 greets us all the same, and then starts no thread.
+            match text.starts_with("Invalid configuration") {
+                true => Finding::new("config", Status::Error, text)
+                    .hint("correct the file: until then Codex runs no turn"),
+                false => Finding::new("config", Status::Warning, text),
+            }
         })
         .collect()
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use bindery::AppServer;
 use bindery::core::ids::ThreadId;
 use bindery::core::wire::app_server::reply::Thread;
+use bindery::{AppServer, Error};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Hinted;
@@ -43,16 +43,29 @@ async fn by_prefix(server: &AppServer, prefix: &str) -> anyhow::Result<ThreadId>
         filter.insert("cursor".to_owned(), Value::from(cursor));
     }
     match found.as_slice() {
-        [] => Err(Hinted::misuse(
-            format!("no thread `{prefix}`"),
-            "the closing line of a turn tells its thread; `--resume last` takes the newest",
-        )),
+        [] => Err(no_thread(prefix)),
         [thread] => Ok(thread.id.clone()),
         several => Err(Hinted::misuse(
             format!("{} threads begin with `{prefix}`", several.len()),
             format!("did you mean `{}` ({})?", several[0].id, several[0].preview),
         )),
     }
+}
+
+/// A failure to open the thread, in the user's words where it is that there is none.
+pub(super) fn explained(err: Error, wanted: Option<&str>) -> anyhow::Error {
+    match (&err, wanted) {
+        // Codex 0.166 tells it by no code of its own.
+        (Error::Rpc { message, .. }, Some(wanted)) if message.contains("no rollout found") => {
+            no_thread(wanted)
+        }
+        _ => err.into(),
+    }
+}
+
+fn no_thread(wanted: &str) -> anyhow::Error {
+    let hint = "the closing line of a turn tells its thread; `--resume last` takes the newest";
+    Hinted::misuse(format!("no thread `{wanted}`"), hint)
 }
 
 fn object(value: Value) -> Map<String, Value> {

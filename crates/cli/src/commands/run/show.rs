@@ -15,7 +15,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::ask::Question;
 use crate::approval;
 use crate::terminal::Style;
+use crate::terminal::quiet::Quiet;
 use crate::view::View;
+use crate::view::clean::revealed;
+use crate::view::shell::unwrapped;
 
 /// How often the moving line moves.
 const TICK: Duration = Duration::from_millis(100);
@@ -58,6 +61,10 @@ impl Screen {
         header: &[String],
         mut questions: mpsc::Receiver<Question>,
     ) -> anyhow::Result<ExitCode> {
+        // One listener for the whole turn: a signal that came between two would be lost.
+        let mut presses = presses()?;
+        let moving = self.raw.is_none() && (self.style.err.moving || self.style.out.moving);
+        let _quiet = moving.then(Quiet::enter).flatten();
         if self.raw.is_none() {
             self.view.header(header).print()?;
         }
@@ -65,10 +72,9 @@ impl Screen {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
-            let moving = self.raw.is_none() && self.style.err.moving;
             let wake = tokio::select! {
                 biased;
-                _ = tokio::signal::ctrl_c() => Wake::Press,
+                Some(()) = presses.recv() => Wake::Press,
                 Some(question) = questions.recv() => Wake::Question(question),
                 part = turn.next() => Wake::Part(part),
                 _ = ticks.tick(), if moving => Wake::Tick,
@@ -77,8 +83,11 @@ impl Screen {
                 Wake::Part(Some(part)) => self.part(&part)?,
                 Wake::Part(None) => break,
                 Wake::Question(question) => self.question(question, &mut turn, &control).await?,
-                Wake::Tick => self.view.tick(self.now()).print()?,
-                Wake::Press if self.press(&control)? => return Ok(INTERRUPTED.into()),
+                Wake::Tick => self.tick()?,
+                Wake::Press if self.press(&control)? => {
+                    self.close()?;
+                    return Ok(INTERRUPTED.into());
+                }
                 Wake::Press => {}
             }
         }
@@ -99,6 +108,15 @@ impl Screen {
         }
         let _ = self.view.tick(self.now());
         Ok(self.view.push(part).print()?)
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        let style = self.style.refreshed();
+        if style != self.style {
+            self.style = style;
+            self.view.resize(&style).print()?;
+        }
+        Ok(self.view.tick(self.now()).print()?)
     }
 
     /// Once interrupts the turn; twice ends the command.
@@ -173,17 +191,37 @@ impl Screen {
     }
 }
 
+#[cfg(unix)]
+fn presses() -> std::io::Result<tokio::signal::unix::Signal> {
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
+}
+
+#[cfg(windows)]
+fn presses() -> std::io::Result<tokio::signal::windows::CtrlC> {
+    tokio::signal::windows::ctrl_c()
+}
+
 /// Why nobody was asked, and which flag changes that.
 fn refusal(ask: &Ask) -> String {
     let what = match ask {
-        Ask::Command { command, .. } => format!("Codex wanted to run `{command}`"),
-        Ask::FileChange { changes, .. } => {
-            format!("Codex wanted to change {} files", changes.len())
+        Ask::Command { command, .. } => {
+            format!("Codex wanted to run `{}`", quoted(&unwrapped(command)))
         }
+        Ask::FileChange { changes, .. } => match changes.as_slice() {
+            [change] => format!("Codex wanted to change `{}`", quoted(&change.path)),
+            changes => format!("Codex wanted to change {} files", changes.len()),
+        },
         Ask::Permissions { .. } => "Codex wanted more permissions".to_owned(),
         Ask::UserInput { .. } => "Codex had a question".to_owned(),
-        Ask::Elicitation { server, .. } => format!("the MCP server `{server}` had a question"),
-        Ask::ToolCall { tool, .. } => format!("Codex called the tool `{tool}`"),
+        Ask::Elicitation { server, .. } => {
+            format!("the MCP server `{}` had a question", quoted(server))
+        }
+        Ask::ToolCall { tool, .. } => format!("Codex called the tool `{}`", quoted(tool)),
     };
     format!("{what}; without a terminal the answer is no (see --approve and --sandbox)")
+}
+
+/// Foreign text within a line of ours.
+fn quoted(text: &str) -> String {
+    revealed(text).replace('\n', "\\n")
 }

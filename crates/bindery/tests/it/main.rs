@@ -1,0 +1,3 @@
+//! The facade, as an application uses it.
+
+mod example;

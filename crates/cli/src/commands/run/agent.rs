@@ -1,0 +1,240 @@
+//! A turn on a command-line agent: `codex exec`, Gemini CLI, or any that is described.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use bindery::client::run_chat::codex::CodexAgent;
+use bindery::client::run_chat::described::DescribedAgent;
+use bindery::client::run_chat::gemini::GeminiAgent;
+use bindery::client::run_chat::{
+    ChatAgent, ChatRequest, Form, Joined, Output, RunOptions, run_chat,
+};
+use bindery::core::map::exec_to_ndjson::{Cause, Exit};
+use bindery::core::ndjson::{Dialect, Event};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::{Format, Run, call};
+use crate::failure::Hinted;
+use crate::server::folder;
+use crate::terminal::Style;
+use crate::view::View;
+
+/// Outputs that may wait for a slow terminal or pipe; beyond that the agent waits.
+const QUEUE: usize = 64;
+
+/// How often the moving line moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The exit code of a command that ctrl-c ended.
+const INTERRUPTED: u8 = 130;
+
+/// Runs the turn and gives the exit code.
+pub(super) async fn run(run: &Run) -> anyhow::Result<ExitCode> {
+    let cwd = folder(run.cwd.as_deref())?;
+    let agent = find(run)?;
+    let request = ChatRequest {
+        message: call::prompt_text(run.prompt.as_deref())?,
+        session_id: run.resume.clone(),
+        model: run.model.clone(),
+        cwd: Some(cwd.clone()),
+        env: Vec::new(),
+    };
+    let options = RunOptions {
+        form: form(run),
+        artifacts: run.artifacts.as_ref().map(|folder| cwd.join(folder)),
+        deadline: run.timeout.map(Duration::from_secs),
+        ..RunOptions::default()
+    };
+    let (abort, (sender, outputs)) = (CancellationToken::new(), mpsc::channel(QUEUE));
+    let show = Show::new(run, &cwd);
+    let running = run_chat(&*agent, &request, &options, &abort, sender);
+    let (exit, shown) = tokio::join!(running, show.run(outputs, &abort));
+    if run.json {
+        let summary = serde_json::to_string(&Event::Result(exit.result()))?;
+        writeln!(std::io::stderr().lock(), "{summary}")?;
+    }
+    Ok(code(&exit, shown?))
+}
+
+/// A turn that failed has made Codex exit with 1; others say it with whatever they like.
+fn code(exit: &Exit, presses: u32) -> ExitCode {
+    match (exit.cause, exit.code) {
+        (Some(Cause::Aborted), _) if presses > 0 => INTERRUPTED.into(),
+        (None, Some(0)) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn form(run: &Run) -> Form {
+    match run.format {
+        Format::Ndjson if run.compat => Form::Ndjson(Dialect::Compat),
+        Format::Ndjson => Form::Ndjson(Dialect::Full),
+        Format::Text | Format::Parts => Form::Parts,
+    }
+}
+
+/// The agent by its name: one of ours, or one the user described.
+fn find(run: &Run) -> anyhow::Result<Box<dyn ChatAgent>> {
+    let unfit = |what: &str| {
+        let hint = "use `--backend codex`, which speaks with Codex instead of reading its output";
+        Err(Hinted::misuse(format!("{what} cannot be had from a command-line agent"), hint))
+    };
+    if run.fork {
+        return unfit("`--fork`");
+    }
+    if run.resume.as_deref() == Some("last") {
+        return unfit("`--resume last`");
+    }
+    match run.agent.as_deref().unwrap_or("codex") {
+        "codex" => {
+            let agent = CodexAgent::new(run.codex.locate()?);
+            Ok(Box::new(CodexAgent { args: codex_args(run), ..agent }))
+        }
+        // Its own stream is the normalised one, and passes as it is.
+        "gemini" if run.format == Format::Ndjson => Ok(Box::new(GeminiAgent::default())),
+        "gemini" => Err(Hinted::misuse(
+            "Gemini CLI gives the normalised stream only",
+            "add `--format ndjson`",
+        )),
+        name => Ok(Box::new(described(name)?)),
+    }
+}
+
+/// What `bindery run` can ask for, in the words of `codex exec`.
+fn codex_args(run: &Run) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec!["--skip-git-repo-check".into()];
+    if let Some(sandbox) = run.sandbox {
+        args.extend(["--sandbox".into(), sandbox.name().into()]);
+    }
+    if let Some(effort) = &run.effort {
+        args.extend(["--config".into(), format!("model_reasoning_effort={effort:?}").into()]);
+    }
+    if let Some(schema) = &run.output_schema {
+        args.extend(["--output-schema".into(), schema.into()]);
+    }
+    for image in &run.image {
+        args.extend(["--image".into(), image.into()]);
+    }
+    if run.ephemeral {
+        args.push("--ephemeral".into());
+    }
+    args
+}
+
+/// Descriptions lie in the user's own folder only: one in a project could run anything.
+fn described(name: &str) -> anyhow::Result<DescribedAgent> {
+    let path = match name.ends_with(".toml") {
+        true => PathBuf::from(name),
+        false => agents_folder().join(format!("{name}.toml")),
+    };
+    let toml = std::fs::read_to_string(&path).map_err(|err| {
+        let message = format!("no agent `{name}`: cannot read `{}`: {err}", path.display());
+        Hinted::misuse(message, "`codex`, `gemini`, or the path of a description, `agent.toml`")
+    })?;
+    let agent = DescribedAgent::parse(&toml);
+    agent.with_context(|| format!("cannot use `{}`", path.display()))
+}
+
+fn agents_folder() -> PathBuf {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let config = set("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| Some(PathBuf::from(set("HOME")?).join(".config")));
+    config.unwrap_or_default().join("bindery/agents")
+}
+
+/// Where the run is shown.
+struct Show {
+    joined: Joined,
+    /// For people; none where lines are written.
+    view: Option<Box<View>>,
+    moving: bool,
+    started: Instant,
+}
+
+impl Show {
+    fn new(run: &Run, cwd: &Path) -> Self {
+        let style = Style::here();
+        let text = run.format == Format::Text;
+        Self {
+            joined: Joined::new(run.spec.into()),
+            view: text.then(|| Box::new(View::new(style, &cwd.display().to_string()))),
+            moving: text && style.err.moving,
+            started: Instant::now(),
+        }
+    }
+
+    /// Shows everything; gives how often ctrl-c was pressed. Leaving early ends the run.
+    async fn run(
+        mut self,
+        mut outputs: mpsc::Receiver<Output>,
+        abort: &CancellationToken,
+    ) -> anyhow::Result<u32> {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut presses = 0;
+        loop {
+            tokio::select! {
+                biased;
+                _ = tokio::signal::ctrl_c() => {
+                    presses += 1;
+                    abort.cancel();
+                    if presses > 1 {
+                        return Ok(presses);
+                    }
+                    self.interrupting()?;
+                }
+                output = outputs.recv() => match output {
+                    Some(output) => self.show(&output)?,
+                    None => break,
+                },
+                _ = ticks.tick(), if self.moving => self.tick()?,
+            }
+        }
+        if let Some(view) = &mut self.view {
+            view.finish().print()?;
+        }
+        Ok(presses)
+    }
+
+    fn show(&mut self, output: &Output) -> anyhow::Result<()> {
+        let now = self.now();
+        match (&mut self.view, output) {
+            (Some(view), Output::Parts(parts)) => {
+                let _ = view.tick(now);
+                parts.iter().try_for_each(|part| view.push(part).print())?;
+            }
+            // An agent whose words nobody reads speaks for itself.
+            (_, output) => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(&self.joined.push(output))?;
+                out.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn interrupting(&mut self) -> anyhow::Result<()> {
+        match &mut self.view {
+            Some(view) => Ok(view.interrupting().print()?),
+            None => Ok(()),
+        }
+    }
+
+    fn tick(&mut self) -> anyhow::Result<()> {
+        let now = self.now();
+        match &mut self.view {
+            Some(view) => Ok(view.tick(now).print()?),
+            None => Ok(()),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}

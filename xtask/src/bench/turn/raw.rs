@@ -1,0 +1,135 @@
+//! The floor: a hand-written client that does nothing but write lines and look at lines.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use bindery_testkit::codex::RealCodex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Marks, QUESTION};
+
+/// A Codex of its own, and blocking reads and writes on its pipes.
+pub(super) struct Raw {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    line: Vec<u8>,
+    next: u64,
+    open: String,
+    codex: RealCodex,
+}
+
+/// As much of a line as the loop looks at; the rest is skipped unread.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    id: Option<u64>,
+    #[serde(borrow)]
+    method: Option<&'a str>,
+}
+
+impl Raw {
+    /// Starts Codex and greets it.
+    pub(super) fn start(codex: RealCodex) -> anyhow::Result<Self> {
+        let mut command = codex.command(&["app-server"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().context("cannot start Codex")?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().context("Codex has no stdout")?;
+        let stdout = BufReader::with_capacity(64 * 1024, stdout);
+        let (line, open) = (Vec::new(), String::new());
+        let mut raw = Self { child, stdin, stdout, line, next: 1, open, codex };
+        let hello = raw.send(
+            "initialize",
+            &json!({
+                "clientInfo": { "name": "bench", "title": "Bench", "version": "0.1.0" },
+                "capabilities": { "experimentalApi": true },
+            }),
+        )?;
+        raw.reply(hello)?;
+        raw.write(&json!({ "method": "initialized" }))?;
+        Ok(raw)
+    }
+
+    /// A turn on a new thread.
+    pub(super) fn new_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
+        let thread = self.start_thread()?;
+        self.turn(&thread, start)
+    }
+
+    /// A turn on the open thread.
+    pub(super) fn open_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
+        let thread = self.open.clone();
+        self.turn(&thread, start)
+    }
+
+    /// Opens another thread for [`Self::open_thread`], and uses it once.
+    pub(super) fn renew(&mut self) -> anyhow::Result<()> {
+        self.open = self.start_thread()?;
+        self.open_thread(Instant::now()).map(drop)
+    }
+
+    fn start_thread(&mut self) -> anyhow::Result<String> {
+        let cwd = self.codex.project();
+        let id = self.send("thread/start", &json!({ "cwd": cwd }))?;
+        self.reply(id)?;
+        let reply: Value = serde_json::from_slice(&self.line)?;
+        let thread = reply["result"]["thread"]["id"].as_str();
+        Ok(thread.with_context(|| format!("no thread in {reply}"))?.to_owned())
+    }
+
+    fn turn(&mut self, thread: &str, start: Instant) -> anyhow::Result<Marks> {
+        let input = json!([{ "type": "text", "text": QUESTION }]);
+        self.send("turn/start", &json!({ "threadId": thread, "input": input }))?;
+        let mut text = None;
+        loop {
+            match self.next()?.method {
+                Some("item/agentMessage/delta") if text.is_none() => text = Some(start.elapsed()),
+                Some("turn/completed") => break,
+                _ => {}
+            }
+        }
+        let text = text.context("the turn had no text")?;
+        Ok(Marks { text, finish: start.elapsed() })
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> anyhow::Result<u64> {
+        let id = self.next;
+        self.next += 1;
+        self.write(&json!({ "id": id, "method": method, "params": params }))?;
+        Ok(id)
+    }
+
+    fn write(&mut self, message: &Value) -> anyhow::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        Ok(self.stdin.as_mut().context("Codex has no stdin")?.write_all(&line)?)
+    }
+
+    /// Skips to a reply and leaves it in `line`.
+    fn reply(&mut self, id: u64) -> anyhow::Result<()> {
+        loop {
+            let envelope = self.next()?;
+            if envelope.id == Some(id) && envelope.method.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next(&mut self) -> anyhow::Result<Envelope<'_>> {
+        self.line.clear();
+        let read = self.stdout.read_until(b'\n', &mut self.line)?;
+        ensure!(read > 0, "Codex has left");
+        serde_json::from_slice(&self.line).context("a line that is no message")
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // Codex ends when its stdin does.
+        drop(self.stdin.take());
+        let _ = self.child.wait();
+    }
+}
