@@ -135,7 +135,14 @@ pub fn tail(path: &Path, turns: usize, options: Options) -> Result<Session, Erro
     let mut window: u64 = 256 << 10;
     loop {
         let from = size.saturating_sub(window);
-        let start = if from == 0 { 0 } else { turn_start(&mut file, from, path)? };
+        let (start, marked) = match from {
+            0 => (0, true),
+            from => turn_start(&mut file, from, path)?,
+        };
+        if !marked && window < TAIL_LIMIT {
+            window *= 4;
+            continue;
+        }
         let mut session = from_offset(&mut file, start, options).map_err(read_error(path))?;
         let found = session.transcript.turns.len();
         if start == 0 || found >= turns || window >= TAIL_LIMIT {
@@ -149,9 +156,9 @@ pub fn tail(path: &Path, turns: usize, options: Options) -> Result<Session, Erro
 /// What is read at most to find the last turns.
 const TAIL_LIMIT: u64 = 64 << 20;
 
-/// The first beginning of a turn after `from`; the first line there if there is none.
-fn turn_start(file: &mut File, from: u64, path: &Path) -> Result<u64, Error> {
-    let mut search = || -> std::io::Result<u64> {
+/// The first beginning of a turn after `from`, and true; the first line there if there is none.
+fn turn_start(file: &mut File, from: u64, path: &Path) -> Result<(u64, bool), Error> {
+    let mut search = || -> std::io::Result<(u64, bool)> {
         file.seek(SeekFrom::Start(from))?;
         let mut block = vec![0; 1 << 20];
         let (mut offset, mut first) = (from, None);
@@ -159,12 +166,12 @@ fn turn_start(file: &mut File, from: u64, path: &Path) -> Result<u64, Error> {
         loop {
             let read = file.read(&mut block[kept..])?;
             if read == 0 {
-                return Ok(first.unwrap_or(offset));
+                return Ok((first.unwrap_or(offset), false));
             }
             let filled = kept + read;
             let mut lines = memchr::memchr_iter(b'\n', &block[..filled]);
             if let Some(at) = lines.find(|at| is_turn_start(&block[at + 1..filled])) {
-                return Ok(offset + at as u64 + 1);
+                return Ok((offset + at as u64 + 1, true));
             }
             let line = memchr::memchr(b'\n', &block[..filled]);
             first = first.or(line.map(|at| offset + at as u64 + 1));

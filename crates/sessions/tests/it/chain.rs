@@ -141,6 +141,19 @@ fn the_tail_is_the_end_of_the_whole() {
 }
 
 #[test]
+fn the_tail_of_a_long_turn_begins_with_its_prompt() {
+    let pool = corpus::unpack("pool.zst");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rollout.jsonl");
+    let entry = pool.iter().max_by_key(|entry| entry.bytes.len()).unwrap();
+    std::fs::write(&path, &entry.bytes).unwrap();
+    let whole = of_bytes(&entry.bytes, Options::default()).transcript;
+    let last = tail(&path, 1, Options::default()).unwrap().transcript;
+    let count = |transcript: &Transcript| transcript.turns.last().unwrap().items.len();
+    assert_eq!((last.turns.len(), count(&last)), (1, count(&whole)));
+}
+
+#[test]
 fn a_packed_session_reads_like_any_other() {
     let name = "rollout-2026-11-15T20-20-10-01a1e0de-091e-7b70-a0eb-4db66fd8a949.jsonl.zst";
     let path = corpus::folder().join(name);

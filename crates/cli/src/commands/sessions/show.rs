@@ -34,7 +34,8 @@ pub(super) struct Show {
     turn: Option<u64>,
 
     /// Show the last turns only; of a long session nothing else is read
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(long, value_name = "N", num_args = 0..=1)]
+    #[arg(require_equals = true, default_missing_value = "1")]
     last: Option<usize>,
 
     /// Show the lines of the file as they are
