@@ -11,12 +11,17 @@ mod peer;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use bindery_core::call::CallOptions;
+use bindery_core::prompt::Prompt;
 use bindery_testkit::codex::{Options, RealCodex};
+
+use serde_json::json;
 
 use self::ours::Pooled;
 use self::peer::{Kind, Peer, Peers};
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, interleave};
+use super::turn::QUESTION;
 use super::turn::model::ModelProcess;
 use super::turn::raw::Raw;
 use super::{Bench, Setup};
@@ -36,7 +41,10 @@ const WARM_UP: usize = 3;
 const ROUNDS: usize = 31;
 
 /// Rounds of many at once.
-const BURSTS: usize = 5;
+const BURSTS: usize = 15;
+
+/// The same of the npm packages, which take long.
+const PEER_BURSTS: usize = 3;
 
 /// Conversations at once.
 const CROWD: usize = 32;
@@ -126,7 +134,17 @@ impl House {
     }
 
     fn pooled(&self, warm: usize) -> anyhow::Result<Client> {
-        Ok(Client::Pooled(Box::new(Pooled::start(self.codex(), warm)?)))
+        let pooled = Pooled::start(self.codex(), warm, question())?;
+        Ok(Client::Pooled(Box::new(pooled)))
+    }
+
+    /// As `ai-sdk-provider-codex-cli` has its threads.
+    fn ephemeral(&self) -> anyhow::Result<Client> {
+        let mut question = question();
+        let codex = json!({ "codex": { "ephemeral": true } });
+        question.provider_options = Some(serde_json::from_value(codex)?);
+        let pooled = Pooled::start(self.codex(), 2, question)?;
+        Ok(Client::Pooled(Box::new(pooled)))
     }
 
     fn peer(&self, kind: Kind) -> anyhow::Result<Client> {
@@ -142,6 +160,7 @@ impl House {
             ("raw: `thread/start` + `turn/start`".to_owned(), self.raw()?),
             ("pool, spare threads".to_owned(), self.pooled(2)?),
             ("pool, no spare threads".to_owned(), self.pooled(0)?),
+            ("pool, spare threads without a session file".to_owned(), self.ephemeral()?),
             ("raw, open thread".to_owned(), open()?),
             ("raw again in a second process".to_owned(), self.raw()?),
         ];
@@ -182,18 +201,17 @@ impl House {
             format!("raw, {FEW} at a time"),
             "pool, no spare threads".to_owned(),
         ];
-        names.extend(kinds.iter().map(|kind| kind.name.to_owned()));
         let plan = Plan { warm_up: 0, rounds };
-        let samples = interleave(plan, names.len(), |index| {
-            let mut client = match index {
-                0 | 1 => self.raw()?,
-                2 => self.pooled(0)?,
-                _ => self.peer(kinds[index - 3])?,
-            };
+        let mut samples = interleave(plan, names.len(), |index| {
+            let mut client = if index == 2 { self.pooled(0)? } else { self.raw()? };
             client.one()?;
             client.settle()?;
             client.many(if index == 1 { FEW } else { CROWD })
         })?;
+        let plan = Plan { warm_up: 0, rounds: rounds.min(PEER_BURSTS) };
+        samples
+            .extend(interleave(plan, kinds.len(), |index| self.peer(kinds[index])?.many(CROWD))?);
+        names.extend(kinds.iter().map(|kind| kind.name.to_owned()));
         let better = samples[0].median().min(samples[1].median());
         let head = [&format!("{CROWD} at once"), "median ms", "fastest", "slowest", "÷ better raw"];
         let mut table = Table::new(&head.map(AsRef::as_ref));
@@ -209,6 +227,10 @@ impl House {
         let name = format!("{CROWD} at once without spare threads, ÷ better raw");
         Ok((table, vec![Target::ratio(&name, samples[2].median() / better, 1.0)]))
     }
+}
+
+fn question() -> CallOptions {
+    CallOptions { prompt: Prompt::user(QUESTION), ..CallOptions::default() }
 }
 
 /// A row for each variant that could not be run.

@@ -11,7 +11,8 @@ pub struct PoolSettings {
     pub turns_per_worker: usize,
     /// Callers of one key that may wait for room; further ones are told to come again.
     pub queue: usize,
-    /// Threads that one worker starts at a time: Codex 0.166 is slower at many at once.
+    /// Threads that one worker starts at a time. Codex 0.166 is slower at many at once: of 32 new
+    /// conversations on two cores the last was over soonest with two.
     pub starts: usize,
     /// Spare threads kept started on each worker for each settings lately used. They read
     /// configuration and `AGENTS.md` when they are started, not when they are used.
@@ -34,7 +35,7 @@ impl Default for PoolSettings {
             workers: 4,
             turns_per_worker: 64,
             queue: 256,
-            starts: 4,
+            starts: 2,
             warm: 1,
             warm_total: 32,
             warm_idle: Duration::from_secs(10 * 60),

@@ -1,8 +1,8 @@
 //! A process that plays a script where `codex app-server` would run.
 //!
 //! `scripted-app-server SCRIPT [ignored…]`, or `--crowd` for a script; exits 0 at the end of the
-//! script and of its input, 97 if something else came than the script expects, and as the script
-//! says if that says so.
+//! script and of its input, 97 if something else came than the script expects, 70 if a turn of a
+//! crowd crashed it, and as the script says if that says so.
 
 use std::io::Write as _;
 use std::process::ExitCode;

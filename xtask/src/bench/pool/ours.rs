@@ -6,13 +6,11 @@ use anyhow::ensure;
 use bindery_client::model::ModelSettings;
 use bindery_client::pool::{Pool, PoolSettings, PooledModel};
 use bindery_core::call::CallOptions;
-use bindery_core::prompt::Prompt;
 use bindery_core::wire::app_server::params::ThreadSettings;
 use bindery_testkit::codex::RealCodex;
 use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
 
-use crate::bench::turn::QUESTION;
 use crate::bench::turn::ours::{launch, read};
 
 /// How long spare threads may take to be there again.
@@ -22,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Pooled {
     pool: Pool,
     model: PooledModel,
+    question: CallOptions,
     warm: usize,
     runtime: Runtime,
     /// Ends last: its folders are Codex's home.
@@ -29,8 +28,12 @@ pub(super) struct Pooled {
 }
 
 impl Pooled {
-    /// Starts Codex, and so many spare threads on it.
-    pub(super) fn start(codex: RealCodex, warm: usize) -> anyhow::Result<Self> {
+    /// Starts Codex, and so many spare threads on it for conversations that begin like this.
+    pub(super) fn start(
+        codex: RealCodex,
+        warm: usize,
+        question: CallOptions,
+    ) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let settings = PoolSettings { workers: 1, warm, ..PoolSettings::default() };
         let pool = runtime.block_on(async { Pool::new(settings) });
@@ -38,8 +41,8 @@ impl Pooled {
         let thread = ThreadSettings { cwd, ..ThreadSettings::default() };
         let settings = ModelSettings { thread, ..ModelSettings::default() };
         let model = pool.model(launch(&codex), settings);
-        runtime.block_on(model.prepare(&question()))?;
-        Ok(Self { pool, model, warm, runtime, _codex: codex })
+        runtime.block_on(model.prepare(&question))?;
+        Ok(Self { pool, model, question, warm, runtime, _codex: codex })
     }
 
     /// One conversation.
@@ -69,7 +72,7 @@ impl Pooled {
     }
 
     async fn talk(&self, start: Instant) -> anyhow::Result<Duration> {
-        let call = self.model.stream(&question()).await?;
+        let call = self.model.stream(&self.question).await?;
         Ok(read(call.turn, start).await?.finish)
     }
 }
@@ -78,8 +81,4 @@ impl Drop for Pooled {
     fn drop(&mut self) {
         self.runtime.block_on(self.pool.shutdown(Duration::from_secs(5)));
     }
-}
-
-fn question() -> CallOptions {
-    CallOptions { prompt: Prompt::user(QUESTION), ..CallOptions::default() }
 }
