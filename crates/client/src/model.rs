@@ -126,6 +126,17 @@ pub struct Call {
     pub opened: Option<ThreadOpened>,
 }
 
+impl Call {
+    /// Everything that comes, to the end of the step.
+    pub async fn gathered(mut self, spec: Spec) -> Generated {
+        let mut gather = Gather::new(spec);
+        while let Some(part) = self.turn.next().await {
+            gather.push(&part);
+        }
+        gather.finish()
+    }
+}
+
 /// Questions of one model response come within milliseconds of each other; later ones are told in
 /// the next step, so nothing hangs on this being long enough.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -168,12 +179,7 @@ impl LanguageModel {
 
     /// Runs a call to its end; streaming and generating share one path.
     pub async fn generate(&self, options: &CallOptions, spec: Spec) -> Result<Generated, Error> {
-        let mut turn = self.stream(options).await?.turn;
-        let mut gather = Gather::new(spec);
-        while let Some(part) = turn.next().await {
-            gather.push(&part);
-        }
-        Ok(gather.finish())
+        Ok(self.stream(options).await?.gathered(spec).await)
     }
 
     async fn run(&self, plan: TurnPlan) -> Result<Call, Error> {
