@@ -58,6 +58,9 @@ impl Error {
             }
             Self::NotFound { .. } => Some("list them with `bindery sessions list`".to_owned()),
             Self::Ambiguous { examples, .. } => Some(format!("one of {}", examples.join(", "))),
+            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some("name a file, a folder or a Codex home, or set `CODEX_HOME` to one".to_owned())
+            }
             Self::Read { .. } | Self::Write(_) => None,
         }
     }

@@ -65,7 +65,12 @@ impl Validate {
 }
 
 fn print(cx: Context<'_>, report: &Report) -> anyhow::Result<()> {
-    writeln!(cx.out, "{} files, {} versions", report.files, report.versions.len())?;
+    let counted = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        count => format!("{count} {word}s"),
+    };
+    let (files, versions) = (usize::try_from(report.files)?, report.versions.len());
+    writeln!(cx.out, "{}, {}", counted(files, "file"), counted(versions, "version"))?;
     writeln!(cx.out, "  {}/{} lines valid", report.known, report.lines)?;
     for finding in &report.findings {
         writeln!(
