@@ -25,6 +25,8 @@ pub mod pool;
 
 pub mod map;
 
+mod sessions;
+
 /// All benches.
 pub const BENCHES: &[Bench] = &[
     turn::BENCH,
@@ -34,6 +36,7 @@ pub const BENCHES: &[Bench] = &[
         about: "`bindery map` on a long stream: CPU time and memory, beside a Node script",
         run: map::run,
     },
+    sessions::BENCH,
 ];
 
 /// One bench.

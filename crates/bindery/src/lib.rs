@@ -19,10 +19,12 @@
 //! # }
 //! ```
 //!
-//! [`core`] holds the words and the maps, [`client`] everything between us and a running Codex.
+//! [`core`] holds the words and the maps, [`client`] everything between us and a running Codex,
+//! [`sessions`] what Codex leaves on disk.
 
 pub use bindery_client as client;
 pub use bindery_core as core;
+pub use bindery_sessions as sessions;
 
 pub use bindery_client::answerer::Answerer;
 pub use bindery_client::app_server::{AppServer, ConnectOptions};

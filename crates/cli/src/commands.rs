@@ -6,6 +6,8 @@ pub mod map;
 
 pub mod doctor;
 
+pub mod sessions;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -23,6 +25,7 @@ enum Command {
     Run(Box<run::Run>),
     Map(map::Map),
     Doctor(doctor::Doctor),
+    Sessions(sessions::Sessions),
 }
 
 impl Bindery {
@@ -32,6 +35,7 @@ impl Bindery {
             Command::Run(run) => run.run().await,
             Command::Map(map) => map.run(),
             Command::Doctor(doctor) => doctor.run().await,
+            Command::Sessions(sessions) => sessions.run(),
         }
     }
 }

@@ -60,7 +60,10 @@ pub fn text(err: &anyhow::Error) -> String {
 }
 
 fn hint(err: &anyhow::Error) -> Option<String> {
-    let ours = err.chain().find_map(|cause| cause.downcast_ref::<Error>()?.hint());
+    let ours = err.chain().find_map(|cause| {
+        let sessions = cause.downcast_ref::<bindery::sessions::Error>().and_then(|e| e.hint());
+        cause.downcast_ref::<Error>().and_then(Error::hint).or(sessions)
+    });
     ours.or_else(|| err.chain().find_map(|c| Some(c.downcast_ref::<Hinted>()?.hint.clone())))
 }
 

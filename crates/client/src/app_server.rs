@@ -7,8 +7,8 @@ use bindery_core::ids::{ThreadId, TurnId};
 use bindery_core::wire::app_server::input::{ResponseItem, UserInput};
 use bindery_core::wire::app_server::notification::Notification;
 use bindery_core::wire::app_server::params::{
-    InjectItems, OfThread, ThreadFork, ThreadResume, ThreadStart, TurnInterrupt, TurnStart,
-    TurnSteer,
+    InjectItems, OfThread, ThreadFork, ThreadResume, ThreadSettings, ThreadStart, TurnInterrupt,
+    TurnStart, TurnSteer,
 };
 use bindery_core::wire::app_server::reply::{
     Initialized, Model, Page, Steered, Thread, ThreadOpened, ThreadRead, TurnOpened,
@@ -16,11 +16,15 @@ use bindery_core::wire::app_server::reply::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::error::Error;
+use crate::link::{Keeper, Link, Redial};
+use crate::packet_log::{self, PacketLog};
 use crate::peer::{Bounds, Peer};
 use crate::switchboard::Switchboard;
+use crate::transport::dial::{self, Dial};
 use crate::transport::stdio::{self, Launch};
 use crate::transport::{End, Transport};
 use crate::turn::{Turn, TurnRequest};
@@ -39,8 +43,13 @@ pub struct ConnectOptions {
     pub experimental: bool,
     /// Notifications that Codex need not send.
     pub opt_out: Vec<String>,
+    /// Where every line to and from the server is logged, secrets masked.
+    pub packet_log: Option<PacketLog>,
     /// How long a request may take. Starting a thread loads configuration and MCP servers.
     pub request_deadline: Duration,
+    /// How long to look for a server that was dialled when its connection is lost; zero for not at
+    /// all. Its turns live on meanwhile.
+    pub reconnect: Duration,
 }
 
 impl Default for ConnectOptions {
@@ -51,7 +60,9 @@ impl Default for ConnectOptions {
             client_version: env!("CARGO_PKG_VERSION").to_owned(),
             experimental: true,
             opt_out: Vec::new(),
+            packet_log: None,
             request_deadline: Duration::from_secs(60),
+            reconnect: Duration::from_secs(60),
         }
     }
 }
@@ -66,7 +77,7 @@ pub struct AppServer {
 
 #[derive(Debug)]
 struct Inner {
-    peer: Peer,
+    link: Arc<Link>,
     switchboard: Arc<Switchboard>,
     tasks: TaskTracker,
     version: Version,
@@ -80,22 +91,38 @@ impl AppServer {
         Self::connect(stdio::spawn(launch)?, options).await
     }
 
-    /// Greets an app-server over a transport.
+    /// Greets an app-server over a transport. When that ends, so does the connection.
     pub async fn connect(transport: Transport, options: &ConnectOptions) -> Result<Self, Error> {
+        Self::over(transport, options, None).await
+    }
+
+    /// Greets an app-server that runs already, and reaches it again when the connection is lost.
+    ///
+    /// Requests under way then fail, new ones wait, and turns go on: what they missed is told when
+    /// there is a connection again.
+    pub async fn dial(dial: &Dial, options: &ConnectOptions) -> Result<Self, Error> {
+        let redial = Redial { dial: dial.clone(), options: options.clone() };
+        let redial = Some(redial).filter(|_| !options.reconnect.is_zero());
+        Self::over(dial::connect(dial).await?, options, redial).await
+    }
+
+    async fn over(
+        transport: Transport,
+        options: &ConnectOptions,
+        redial: Option<Redial>,
+    ) -> Result<Self, Error> {
+        let transport = match &options.packet_log {
+            Some(log) => packet_log::logged(transport, log),
+            None => transport,
+        };
         let (peer, inbound) = Peer::start(transport, Bounds::default());
         let (switchboard, tasks) = (Arc::new(Switchboard::default()), TaskTracker::new());
-        // The weak half lets the last handle, not this task, decide how long the server lives.
-        let (board, listener) = (switchboard.clone(), peer.downgrade());
-        tasks.spawn(async move { board.run(&listener, inbound).await });
-        let hello = greet(&peer, options).await?;
-        let Some(version) = Version::from_user_agent(&hello.user_agent) else {
-            let why = format!("no version in the user agent `{}`", hello.user_agent);
-            return Err(Error::Protocol { what: "initialize".to_owned(), why });
-        };
-        version.check()?;
-        peer.notify("initialized", ()).await?;
+        let link = Arc::new(Link::new(peer.clone(), redial.is_some()));
+        let keeper = Keeper::new(&link, &switchboard, redial);
+        tasks.spawn(keeper.run(peer.downgrade(), inbound));
+        let (hello, version) = greet(&peer, options).await?;
         let deadline = options.request_deadline;
-        let inner = Inner { peer, switchboard, tasks, version, hello, deadline };
+        let inner = Inner { link, switchboard, tasks, version, hello, deadline };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -111,7 +138,7 @@ impl AppServer {
 
     /// Process id of the server, if we started one.
     pub fn process(&self) -> Option<u32> {
-        self.inner.peer.process()
+        self.inner.link.peer().process()
     }
 
     /// What the server told about itself: configuration warnings, deprecations.
@@ -121,17 +148,17 @@ impl AppServer {
 
     /// Starts a thread.
     pub async fn start_thread(&self, params: &ThreadStart) -> Result<ThreadOpened, Error> {
-        self.request("thread/start", params).await
+        self.opened("thread/start", params).await
     }
 
     /// Opens a thread that ran before.
     pub async fn resume_thread(&self, params: &ThreadResume) -> Result<ThreadOpened, Error> {
-        self.request("thread/resume", params).await
+        self.opened("thread/resume", params).await
     }
 
     /// Copies a thread into a new one.
     pub async fn fork_thread(&self, params: &ThreadFork) -> Result<ThreadOpened, Error> {
-        self.request("thread/fork", params).await
+        self.opened("thread/fork", params).await
     }
 
     /// A page of threads; `filter` as Codex takes it (`limit`, `cursor`, `cwd`, `archived` …).
@@ -220,7 +247,7 @@ impl AppServer {
 
     /// Ends the connection, and the server if we started it. Running turns end with an error.
     pub async fn close(&self) -> End {
-        let end = self.inner.peer.close().await;
+        let end = self.inner.link.close().await;
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
         end
@@ -254,11 +281,27 @@ impl AppServer {
         within: Duration,
     ) -> Result<(), Error> {
         let params = TurnInterrupt { thread_id: thread.clone(), turn_id: turn.clone() };
-        self.inner.peer.request("turn/interrupt", params, within).await.map(drop)
+        self.request_within::<Value>("turn/interrupt", &params, within).await.map(drop)
     }
 
-    pub(crate) fn peer(&self) -> &Peer {
-        &self.inner.peer
+    /// The connection in use; a dead one while another is looked for.
+    pub(crate) fn peer(&self) -> Peer {
+        self.inner.link.peer()
+    }
+
+    /// Hears of a thread over the connection in use; false for one that cannot be opened because it
+    /// has not run yet (0.166 writes it down with its first turn).
+    pub(crate) async fn attach(&self, thread: &ThreadId) -> Result<bool, Error> {
+        if self.inner.link.is_attached(thread) {
+            return Ok(true);
+        }
+        let settings = ThreadSettings::default();
+        let params = ThreadResume { thread_id: thread.clone(), settings, exclude_turns: true };
+        match self.resume_thread(&params).await {
+            Ok(_) => Ok(true),
+            Err(Error::Rpc { message, .. }) if message.contains("no rollout found") => Ok(false),
+            Err(err) => Err(err),
+        }
     }
 
     pub(crate) fn switchboard(&self) -> &Arc<Switchboard> {
@@ -273,18 +316,33 @@ impl AppServer {
         self.request::<Value>(method, params).await.map(drop)
     }
 
+    async fn opened(&self, method: &str, params: &impl Serialize) -> Result<ThreadOpened, Error> {
+        let opened: ThreadOpened = self.request(method, params).await?;
+        self.inner.link.attached(&opened.thread.id);
+        Ok(opened)
+    }
+
     async fn request_within<T: DeserializeOwned>(
         &self,
         method: &str,
         params: &impl Serialize,
         within: Duration,
     ) -> Result<T, Error> {
-        let reply = self.inner.peer.request(method, params, within).await?;
+        let begin = Instant::now();
+        let Ok(peer) = timeout(within, self.inner.link.ready()).await else {
+            return Err(Error::Timeout { what: method.to_owned(), after: within });
+        };
+        let left = within.saturating_sub(begin.elapsed());
+        let reply = peer.request(method, params, left).await?;
         read(method, reply.get())
     }
 }
 
-async fn greet(peer: &Peer, options: &ConnectOptions) -> Result<Initialized, Error> {
+/// Shakes hands; fails if the server is none that we can speak to.
+pub(crate) async fn greet(
+    peer: &Peer,
+    options: &ConnectOptions,
+) -> Result<(Initialized, Version), Error> {
     let mut capabilities = json!({ "experimentalApi": options.experimental });
     if !options.opt_out.is_empty() {
         capabilities["optOutNotificationMethods"] = json!(options.opt_out);
@@ -298,7 +356,14 @@ async fn greet(peer: &Peer, options: &ConnectOptions) -> Result<Initialized, Err
         "capabilities": capabilities,
     });
     let reply = peer.request("initialize", params, options.request_deadline).await?;
-    read("initialize", reply.get())
+    let hello: Initialized = read("initialize", reply.get())?;
+    let Some(version) = Version::from_user_agent(&hello.user_agent) else {
+        let why = format!("no version in the user agent `{}`", hello.user_agent);
+        return Err(Error::Protocol { what: "initialize".to_owned(), why });
+    };
+    version.check()?;
+    peer.notify("initialized", ()).await?;
+    Ok((hello, version))
 }
 
 fn read<T: DeserializeOwned>(method: &str, text: &str) -> Result<T, Error> {

@@ -25,6 +25,32 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// There is no such address, or not for this purpose.
+    #[error("the address `{address}` cannot be used: {why}")]
+    Address {
+        /// As it was given, without secrets.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Nobody answers at the address, or not as an app-server does.
+    #[error("cannot connect to `{address}`: {why}")]
+    Connect {
+        /// Where the server was looked for.
+        address: String,
+        /// What the system or the server said.
+        why: String,
+    },
+    /// The server does not let us in.
+    #[error("`{address}` does not let us in ({status}): {message}")]
+    Unauthorized {
+        /// Where the server is.
+        address: String,
+        /// The HTTP status: 401 or 403.
+        status: u16,
+        /// What the server said.
+        message: String,
+    },
     /// Codex is older than we can speak to.
     #[error("Codex {found} is too old; {needed} or newer is needed")]
     TooOld {
@@ -75,6 +101,12 @@ pub enum Error {
     /// A call brought answers, and no turn waits for them.
     #[error("the call only brings answers, and no turn waits for them")]
     NothingWaits,
+    /// A thread could not be compacted.
+    #[error("the thread was not compacted: {why}")]
+    Compaction {
+        /// What Codex says.
+        why: String,
+    },
     /// The thread is in the middle of a turn; Codex would take a second one for a steer.
     #[error("thread `{thread}` is busy with another turn")]
     Busy {
@@ -156,6 +188,9 @@ impl Error {
         match self {
             Self::NotFound { .. } => "codex_not_found",
             Self::Spawn { .. } => "spawn",
+            Self::Address { .. } => "address",
+            Self::Connect { .. } => "connect",
+            Self::Unauthorized { .. } => "unauthorized",
             Self::TooOld { .. } => "codex_too_old",
             Self::Closed { .. } => "closed",
             Self::Timeout { .. } => "timeout",
@@ -163,6 +198,7 @@ impl Error {
             Self::Overloaded { .. } => "overloaded",
             Self::Prompt(err) => err.code(),
             Self::NothingWaits => "nothing_waits",
+            Self::Compaction { .. } => "compaction",
             Self::Busy { .. } => "thread_busy",
             Self::ThreadHeld { .. } => "thread_held",
             Self::PoolBusy { .. } => "busy",
@@ -185,6 +221,10 @@ impl Error {
             }
             Self::Spawn { .. } => "run `bindery doctor` to see which Codex is used",
             Self::TooOld { .. } => "update it with `npm install -g @openai/codex@latest`",
+            Self::Connect { .. } => {
+                "start one with `codex app-server --listen ws://127.0.0.1:4500`"
+            }
+            Self::Unauthorized { .. } => "give the token that the server was started with",
             Self::Prompt(err) => return err.hint(),
             Self::Overloaded { .. } => "try again later",
             Self::NothingWaits => {

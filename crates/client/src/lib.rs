@@ -14,9 +14,13 @@ pub mod drift;
 
 pub mod transport;
 
+pub mod packet_log;
+
 pub mod peer;
 
 mod switchboard;
+
+mod link;
 
 pub mod app_server;
 
@@ -29,6 +33,8 @@ pub mod answerer;
 pub mod tools;
 
 pub mod model;
+
+pub mod compaction;
 
 pub mod pool;
 

@@ -14,6 +14,7 @@ use bindery_core::call::CallOptions;
 use bindery_core::content::{Gather, Generated};
 use bindery_core::ids::ThreadId;
 use bindery_core::map::prompt_to_turn::{PlanContext, ThreadChoice, TurnPlan, plan};
+use bindery_core::part::Warning;
 use bindery_core::spec::Spec;
 use bindery_core::wire::app_server::params::{
     ThreadFork, ThreadResume, ThreadSettings, ThreadStart,
@@ -24,6 +25,7 @@ use futures_util::future::BoxFuture;
 
 use crate::answerer::{self, Answerer};
 use crate::app_server::AppServer;
+use crate::compaction::{Compaction, compact};
 use crate::error::Error;
 use crate::interrupts::Interrupts;
 use crate::tools::ToolSet;
@@ -74,6 +76,10 @@ pub struct ModelSettings {
     pub answerer: Arc<dyn Answerer>,
     /// Where its questions are recorded, to be answered by token.
     pub interrupts: Interrupts,
+    /// When a resumed thread is compacted before its turn.
+    pub compaction: Compaction,
+    /// A compaction that fails, fails the call; otherwise it is a warning.
+    pub strict_compaction: bool,
     /// Where threads for new conversations come from.
     pub threads: Arc<dyn Threads>,
 }
@@ -87,6 +93,8 @@ impl Default for ModelSettings {
             tools: ToolSet::default(),
             answerer: answerer::refuse(),
             interrupts: Interrupts::default(),
+            compaction: Compaction::default(),
+            strict_compaction: false,
             threads: Arc::new(OnDemand),
         }
     }
@@ -116,6 +124,17 @@ pub struct Call {
     pub turn: Step,
     /// The thread's answer to being opened; none for one that was open before.
     pub opened: Option<ThreadOpened>,
+}
+
+impl Call {
+    /// Everything that comes, to the end of the step.
+    pub async fn gathered(mut self, spec: Spec) -> Generated {
+        let mut gather = Gather::new(spec);
+        while let Some(part) = self.turn.next().await {
+            gather.push(&part);
+        }
+        gather.finish()
+    }
 }
 
 /// Questions of one model response come within milliseconds of each other; later ones are told in
@@ -160,12 +179,7 @@ impl LanguageModel {
 
     /// Runs a call to its end; streaming and generating share one path.
     pub async fn generate(&self, options: &CallOptions, spec: Spec) -> Result<Generated, Error> {
-        let mut turn = self.stream(options).await?.turn;
-        let mut gather = Gather::new(spec);
-        while let Some(part) = turn.next().await {
-            gather.push(&part);
-        }
-        Ok(gather.finish())
+        Ok(self.stream(options).await?.gathered(spec).await)
     }
 
     async fn run(&self, plan: TurnPlan) -> Result<Call, Error> {
@@ -210,6 +224,8 @@ impl LanguageModel {
     async fn begin(&self, plan: TurnPlan) -> Result<Call, Error> {
         let settings = over(&self.settings.thread, &plan.thread_settings);
         let (thread_id, model, opened) = self.open(&plan, settings).await?;
+        let mut warnings = plan.warnings;
+        warnings.extend(self.compact(&plan.thread, opened.as_ref()).await?);
         if !plan.inject.is_empty() {
             self.server.inject_items(&thread_id, plan.inject).await?;
         }
@@ -218,7 +234,7 @@ impl LanguageModel {
             input: plan.input,
             settings: plan.turn_settings,
             model: Some(model),
-            warnings: plan.warnings,
+            warnings,
             declared_tools: names(&plan.dynamic_tools),
             marks: plan.marks,
             deadlines: self.settings.deadlines,
@@ -231,6 +247,26 @@ impl LanguageModel {
         };
         let turn = self.server.start_turn(request).await?;
         Ok(Call { turn: Step::new(turn, self.parked.clone()), opened })
+    }
+
+    /// Compacts a thread that was just resumed, where the settings say so.
+    async fn compact(
+        &self,
+        thread: &ThreadChoice,
+        opened: Option<&ThreadOpened>,
+    ) -> Result<Option<Warning>, Error> {
+        let (ThreadChoice::Resume(thread), Some(opened)) = (thread, opened) else {
+            return Ok(None);
+        };
+        if !self.settings.compaction.is_due(opened) {
+            return Ok(None);
+        }
+        match compact(&self.server, thread, self.settings.deadlines.idle).await {
+            Err(err) if !self.settings.strict_compaction => {
+                Ok(Some(Warning::Other { message: err.to_string() }))
+            }
+            other => other.map(|()| None),
+        }
     }
 
     /// Opens the plan's thread, unless it is open here with the same settings.

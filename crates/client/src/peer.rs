@@ -177,6 +177,11 @@ impl Peer {
         self.shared.closer.ended().await
     }
 
+    /// Whether requests can only fail.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.shared.pending.has_ended()
+    }
+
     /// A handle that does not keep the connection alive.
     pub fn downgrade(&self) -> WeakPeer {
         WeakPeer { shared: Arc::downgrade(&self.shared) }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bindery_core::call::CallOptions;
-use bindery_core::content::{Gather, Generated};
+use bindery_core::content::Generated;
 use bindery_core::ids::ThreadId;
 use bindery_core::map::prompt_to_turn::{ThreadChoice, plan};
 use bindery_core::spec::Spec;
@@ -149,12 +149,7 @@ impl PooledModel {
 
     /// Runs a call to its end; streaming and generating share one path.
     pub async fn generate(&self, options: &CallOptions, spec: Spec) -> Result<Generated, Error> {
-        let mut turn = self.stream(options).await?.turn;
-        let mut gather = Gather::new(spec);
-        while let Some(part) = turn.next().await {
-            gather.push(&part);
-        }
-        Ok(gather.finish())
+        Ok(self.stream(options).await?.gathered(spec).await)
     }
 
     /// Starts spare threads for conversations that begin like this call, and keeps them up from

@@ -34,6 +34,10 @@ pub(crate) enum Event {
     Request(RequestId, Box<ServerRequest>),
     /// Something that could not be read, and may have been for anybody.
     Unreadable { why: String, head: String },
+    /// The connection is lost and another is looked for.
+    Lost,
+    /// Another connection is there; what it hears follows. Nobody is subscribed to anything yet.
+    Regained,
     /// Nothing more will come.
     Closed(End),
 }
@@ -118,8 +122,8 @@ impl Switchboard {
         self.state().notices.clone()
     }
 
-    /// Hands out messages until the connection ends.
-    pub(crate) async fn run(&self, peer: &WeakPeer, mut inbound: mpsc::Receiver<Inbound>) {
+    /// Hands out messages until the connection ends; tells how it did.
+    pub(crate) async fn run(&self, peer: &WeakPeer, mut inbound: mpsc::Receiver<Inbound>) -> End {
         while let Some(message) = inbound.recv().await {
             match message {
                 Inbound::Notification { method, params, .. } => {
@@ -133,18 +137,26 @@ impl Switchboard {
                     if let Some(id) = id {
                         refuse(peer, &id, &why).await;
                     }
-                    for sender in self.everybody() {
-                        let event = Event::Unreadable { why: why.clone(), head: head.clone() };
-                        let _ = sender.send(event).await;
-                    }
+                    let event = || Event::Unreadable { why: why.clone(), head: head.clone() };
+                    self.tell_everybody(event).await;
                 }
-                Inbound::Closed(end) => {
-                    self.state().ended = Some(end.clone());
-                    for sender in self.everybody() {
-                        let _ = sender.send(Event::Closed(end.clone())).await;
-                    }
-                }
+                Inbound::Closed(end) => return end,
             }
+        }
+        End::closed()
+    }
+
+    /// There will be no connection any more.
+    pub(crate) async fn end(&self, end: &End) {
+        self.state().ended = Some(end.clone());
+        self.tell_everybody(|| Event::Closed(end.clone())).await;
+    }
+
+    /// Tells all who listen the same.
+    pub(crate) async fn tell_everybody(&self, event: impl Fn() -> Event) {
+        for sender in self.everybody() {
+            // A listener that left in between wants nothing more.
+            let _ = sender.send(event()).await;
         }
     }
 

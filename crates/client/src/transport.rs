@@ -1,9 +1,21 @@
 //! Lines to and from an app-server, whatever carries them.
 //!
 //! A [`Transport`] is a pair of bounded channels and a [`Closer`]. The peer knows nothing else, so
-//! a pipe, a socket and memory are the same to it.
+//! a pipe, a socket and memory are the same to it: [`stdio`] starts a server, [`dial`] reaches one
+//! that runs, [`memory`] is both ends of a connection.
 
 pub mod stdio;
+
+pub mod memory;
+
+pub mod address;
+
+pub mod dial;
+
+mod ws;
+
+#[cfg(unix)]
+pub mod unix;
 
 mod family;
 

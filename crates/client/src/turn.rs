@@ -5,7 +5,11 @@
 
 mod drive;
 
+mod gap;
+
 mod questions;
+
+mod reattach;
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -158,6 +162,7 @@ impl Turn {
             input: request.input,
             settings: request.settings,
         };
+        let attached = server.attach(&thread_id).await?;
         let opened = server.open_turn(method, &params, request.deadlines.start).await?;
         let turn_id = opened.turn.id;
         let mut context = TurnContext::new(thread_id.clone(), turn_id.clone());
@@ -171,7 +176,7 @@ impl Turn {
         let control = TurnControl { server, thread_id, turn_id, stop: CancellationToken::new() };
         let limit = request.deadlines.answer;
         let questions = Questions::new(request.interrupts, request.answerer, limit);
-        let drive = Drive::new(
+        let mut drive = Drive::new(
             control.clone(),
             TurnMapper::new(context),
             events,
@@ -179,6 +184,9 @@ impl Turn {
             request.deadlines,
             questions,
         );
+        if !attached {
+            drive.catch_up();
+        }
         control.server.track(drive.run(seat));
         Ok(Self { parts, control })
     }
@@ -237,14 +245,14 @@ impl TurnControl {
 }
 
 /// The right to run a turn on a thread, given back on every way out.
-struct Seat {
+pub(crate) struct Seat {
     server: AppServer,
     thread_id: ThreadId,
     ledger: Option<Ledger>,
 }
 
 impl Seat {
-    fn take(server: &AppServer, thread: &ThreadId) -> Self {
+    pub(crate) fn take(server: &AppServer, thread: &ThreadId) -> Self {
         Self { server: server.clone(), thread_id: thread.clone(), ledger: None }
     }
 

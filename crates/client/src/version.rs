@@ -15,8 +15,12 @@ pub struct Version {
     pub patch: u32,
 }
 
-/// The oldest Codex that the tests of this version were seen to pass with.
-pub const OLDEST: Version = Version { major: 0, minor: 130, patch: 0 };
+/// The oldest Codex that was seen to run a turn of text and to take a history.
+///
+/// Not that all works there: only 0.166 passes every test. 0.120 and older have no
+/// `thread/inject_items`, and a labelled transcript takes its place. 0.130 counts the tokens of a
+/// resumed thread's earlier turns again. Before 0.166 steering does not cut a running answer.
+pub const OLDEST: Version = Version { major: 0, minor: 100, patch: 0 };
 
 impl Version {
     /// Reads the version out of a user agent: `<client>/0.166.0 (…)`.

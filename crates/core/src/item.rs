@@ -24,6 +24,20 @@ pub struct Item {
     /// What it is.
     #[serde(flatten)]
     pub body: Body,
+    /// Where it was read; empty for a live item.
+    #[serde(flatten)]
+    pub origin: Origin,
+}
+
+/// Where an item of a session file comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The lines it was folded from, counted from 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<u64>,
+    /// What is special about it: `injected` by a client, `inherited` from another thread …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
 }
 
 /// How an item stands.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ids::{ThreadId, TurnId};
-use crate::item::Item;
+use crate::item::{Item, Origin, Span};
 use crate::part::Warning;
 use crate::usage::{FinishReason, Usage};
 
@@ -45,4 +45,31 @@ pub struct TurnRecord {
     /// Tokens, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// When it began and ended, where a session file tells.
+    #[serde(flatten)]
+    pub span: Span,
+    /// The reasoning effort in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// The folder it worked in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// What Codex told the model beside the user's words: not part of the conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<Setup>,
+    /// The turn was taken back later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rolled_back: bool,
+}
+
+/// Instructions and context that Codex or its client put before the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// What it is: `AGENTS.md`, `environment`, `permissions`, `skill`, `developer` …
+    pub topic: String,
+    /// The text.
+    pub text: String,
+    /// Where it was read.
+    #[serde(flatten)]
+    pub origin: Origin,
 }

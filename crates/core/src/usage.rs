@@ -18,6 +18,38 @@ pub struct Usage {
     pub raw: Option<Value>,
 }
 
+impl Usage {
+    /// The SDK's split of Codex's counts: what is read from a cache is among what is read, and
+    /// reasoning is among what is written.
+    pub fn of(read: InputCounts, written: u64, reasoning: u64, raw: Option<Value>) -> Self {
+        Self {
+            input_tokens: InputTokens {
+                total: Some(read.all),
+                no_cache: Some(read.all.saturating_sub(read.cached)),
+                cache_read: Some(read.cached),
+                cache_write: Some(read.cache_written),
+            },
+            output_tokens: OutputTokens {
+                total: Some(written),
+                text: Some(written.saturating_sub(reasoning)),
+                reasoning: Some(reasoning),
+            },
+            raw,
+        }
+    }
+}
+
+/// What was read, in Codex's way of counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputCounts {
+    /// All of it.
+    pub all: u64,
+    /// Of that, from the cache.
+    pub cached: u64,
+    /// Of that, into the cache.
+    pub cache_written: u64,
+}
+
 /// Tokens read, split by cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

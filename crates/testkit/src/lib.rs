@@ -1,13 +1,16 @@
 //! Test doubles for everything Bindery talks to, and a real Codex to check them against.
 //!
 //! Read: [`model`] (a provider that says what a script tells it), [`app_server`] (a Codex that
-//! misbehaves on purpose), [`codex`] (the real one, in a home of its own), [`lines`] (a bare
-//! client that speaks JSON lines). This crate knows bytes and JSON, and none of our types.
+//! misbehaves on purpose), [`codex`] (the real one, in a home of its own), [`listening`] (the
+//! real one on a socket), [`lines`] (a bare client that speaks JSON lines). This crate knows bytes
+//! and JSON, and none of our types.
 
 pub mod model;
 
 pub mod app_server;
 
 pub mod codex;
+
+pub mod listening;
 
 pub mod lines;

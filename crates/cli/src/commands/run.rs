@@ -108,9 +108,9 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
 
-    /// End the turn after so many seconds without progress
-    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
-    idle_timeout: u64,
+    /// End the turn after so many seconds without progress [default: 1800]
+    #[arg(long, value_name = "SECONDS")]
+    idle_timeout: Option<u64>,
 
     #[command(flatten)]
     codex: WhichCodex,
@@ -217,10 +217,12 @@ impl Run {
     }
 
     fn deadlines(&self) -> Deadlines {
+        let usual = Deadlines::default();
+        let idle = self.idle_timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
         Deadlines {
-            idle: Duration::from_secs(self.idle_timeout.max(1)),
+            idle: idle.unwrap_or(usual.idle),
             whole: self.timeout.map(Duration::from_secs),
-            ..Deadlines::default()
+            ..usual
         }
     }
 }

@@ -145,7 +145,7 @@ async fn one_that_is_too_old() {
     insta::assert_snapshot!(stage.run(&["doctor", "--codex", &old]).await, @"
     exit: 1
     stdout:
-    ✗ codex     [project]/old-codex: Codex 0.10.0 is too old; 0.130.0 or newer is needed
+    ✗ codex     [project]/old-codex: Codex 0.10.0 is too old; 0.100.0 or newer is needed
                 hint: update it with `npm install -g @openai/codex@latest`
     1 error
 
@@ -156,7 +156,7 @@ async fn one_that_is_too_old() {
     stdout:
 
     stderr:
-    error: Codex 0.10.0 is too old; 0.130.0 or newer is needed
+    error: Codex 0.10.0 is too old; 0.100.0 or newer is needed
       hint: update it with `npm install -g @openai/codex@latest`
     ");
 }

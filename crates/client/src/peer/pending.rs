@@ -81,6 +81,10 @@ impl Pending {
         }
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.state().end.is_some()
+    }
+
     pub(super) fn strays(&self) -> u64 {
         self.strays.load(Ordering::Relaxed)
     }

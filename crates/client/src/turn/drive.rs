@@ -11,23 +11,28 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::gap::Gap;
 use super::questions::{Question, Questions, Said};
+use super::reattach::Snapshot;
 use super::{Deadlines, Seat, TurnControl};
+use crate::error::Error;
 use crate::interrupts::Interrupts;
 use crate::switchboard::Event;
 use crate::transport::End;
 
 /// Runs one turn to its end.
 pub(super) struct Drive {
-    control: TurnControl,
-    mapper: TurnMapper,
+    pub(super) control: TurnControl,
+    pub(super) mapper: TurnMapper,
     events: mpsc::Receiver<Event>,
     parts: mpsc::Sender<Part>,
     deadlines: Deadlines,
-    questions: Questions,
+    pub(super) questions: Questions,
     /// Requests of ours that nobody waits for, such as the interrupt.
-    errands: JoinSet<()>,
-    clock: Clock,
+    pub(super) errands: JoinSet<()>,
+    pub(super) clock: Clock,
+    /// What keeps a lost connection from doubling or tearing what is told.
+    pub(super) gap: Gap,
     /// `finish`, held back until it may be told.
     last: Option<Part>,
     /// Codex has begun to run the turn.
@@ -35,12 +40,12 @@ pub(super) struct Drive {
 }
 
 /// When patience ends.
-struct Clock {
+pub(super) struct Clock {
     started: Instant,
     /// The last progress.
     last: Instant,
     /// When we asked Codex to stop.
-    stopping: Option<Instant>,
+    pub(super) stopping: Option<Instant>,
     /// When a question was last left to the reader, who has not been told to answer yet.
     left: Option<Instant>,
 }
@@ -49,6 +54,7 @@ struct Clock {
 enum Wake {
     Event(Option<Event>),
     Answered(Box<(Question, Said)>),
+    CaughtUp(Result<Snapshot, Error>),
     Stop,
     Late(Limit),
 }
@@ -87,6 +93,7 @@ impl Drive {
             questions,
             errands: JoinSet::new(),
             clock: Clock { started: now, last: now, stopping: None, left: None },
+            gap: Gap::default(),
             last: None,
             begun: false,
         }
@@ -102,6 +109,7 @@ impl Drive {
                 Wake::Event(Some(event)) => self.event(event).await,
                 Wake::Event(None) => self.closed(&End::closed()).await,
                 Wake::Answered(answered) => self.answered(answered.0, answered.1).await,
+                Wake::CaughtUp(caught) => ours |= self.caught_up(caught).await,
                 Wake::Stop => self.stop(),
                 Wake::Late(Limit::Settled) => self.pause().await,
                 Wake::Late(limit) => {
@@ -172,6 +180,7 @@ impl Drive {
             () = self.parts.closed(), if !stopping => Wake::Stop,
             Some(answered) = self.questions.next() => Wake::Answered(Box::new(answered)),
             event = self.events.recv() => Wake::Event(event),
+            Some(Ok(caught)) = self.gap.catching.join_next() => Wake::CaughtUp(caught),
         }
     }
 
@@ -190,7 +199,8 @@ impl Drive {
         [whole, idle, settled].into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or(far)
     }
 
-    async fn event(&mut self, event: Event) {
+    pub(super) async fn event(&mut self, event: Event) {
+        let Some(event) = self.gap.admit(event) else { return };
         match event {
             Event::Notification(notification) => self.told(&notification).await,
             Event::Request(id, request) => self.asked(id, &request).await,
@@ -198,6 +208,8 @@ impl Drive {
                 let parts = self.mapper.unreadable(&why, &head);
                 self.give(parts).await;
             }
+            Event::Lost => self.gap.open(),
+            Event::Regained => self.catch_up(),
             Event::Closed(end) => self.closed(&end).await,
         }
     }
@@ -210,7 +222,10 @@ impl Drive {
         match &notification.body {
             Body::TurnStarted(_) | Body::ItemStarted(_) => self.begin(),
             Body::RequestResolved(id) => self.resolved(id).await,
-            Body::ItemCompleted(note) => self.questions.item_ended(&note.id),
+            Body::ItemCompleted(note) => {
+                self.questions.item_ended(&note.id);
+                self.settle(&note.id).await;
+            }
             _ => {}
         }
         let parts = self.mapper.notify(notification);
@@ -228,6 +243,9 @@ impl Drive {
 
     async fn asked(&mut self, id: RequestId, request: &ServerRequest) {
         self.clock.last = Instant::now();
+        if self.is_repeated(&id) {
+            return;
+        }
         let (parts, interrupt) = self.mapper.ask(&Interrupts::token(), request);
         match interrupt {
             Some(interrupt) => {
@@ -258,8 +276,7 @@ impl Drive {
         match answer_to_reply::reply(&interrupt.ask, &answer) {
             Ok(reply) => {
                 self.questions.sent(id.clone(), interrupt);
-                let peer = self.control.server.peer().clone();
-                self.errands.spawn(async move { drop(peer.respond(&id, reply).await) });
+                self.respond(id, Ok(reply));
             }
             Err(why) => self.refuse(id, &why),
         }
@@ -286,7 +303,8 @@ impl Drive {
     }
 
     /// Codex needs no answer any more. It is sent none, not even a no.
-    async fn resolved(&mut self, id: &serde_json::Value) {
+    pub(super) async fn resolved(&mut self, id: &serde_json::Value) {
+        self.gap.confirmed(id);
         if let Some(question) = self.questions.resolved(id) {
             let parts = self.mapper.withdrawn(&question.interrupt);
             self.give(parts).await;
@@ -294,16 +312,15 @@ impl Drive {
     }
 
     fn refuse(&mut self, id: RequestId, why: &str) {
-        let peer = self.control.server.peer().clone();
         let error = RpcError { code: -32601, message: why.to_owned(), data: None };
-        self.errands.spawn(async move { drop(peer.respond_error(&id, &error).await) });
+        self.respond(id, Err(error));
     }
 
-    fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         if self.clock.stopping.is_none() {
             self.clock.stopping = Some(Instant::now());
             if self.begun {
-                self.interrupt();
+                self.send_interrupt();
             }
         }
     }
@@ -311,12 +328,12 @@ impl Drive {
     /// Codex has begun the turn. Before that it would refuse an interrupt and run on.
     fn begin(&mut self) {
         if !std::mem::replace(&mut self.begun, true) && self.clock.stopping.is_some() {
-            self.interrupt();
+            self.send_interrupt();
         }
     }
 
     /// Sent once: Codex never answers a second one.
-    fn interrupt(&mut self) {
+    pub(super) fn send_interrupt(&mut self) {
         let (control, within) = (self.control.clone(), self.deadlines.interrupt);
         self.errands.spawn(async move {
             let asked = control.server.interrupt(&control.thread_id, &control.turn_id, within);
@@ -346,7 +363,7 @@ impl Drive {
         Cut { kind: "timeout".to_owned(), message }
     }
 
-    async fn closed(&mut self, end: &End) {
+    pub(super) async fn closed(&mut self, end: &End) {
         let mut message = format!("Codex is gone: {}", end.status);
         if let Some(last) = end.stderr.trim().lines().last() {
             message.push_str(&format!(": {}", last.trim()));
@@ -356,7 +373,7 @@ impl Drive {
     }
 
     /// Waits for room: a slow reader slows the turn. A reader that left is noticed by `wake`.
-    async fn give(&mut self, parts: Vec<Part>) {
+    pub(super) async fn give(&mut self, parts: Vec<Part>) {
         let begin = Instant::now();
         for part in parts {
             if matches!(part, Part::Finish { .. }) {

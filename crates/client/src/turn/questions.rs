@@ -81,6 +81,18 @@ impl Questions {
         left
     }
 
+    /// Whether this question waits already.
+    pub(super) fn is_open(&self, id: &RequestId) -> bool {
+        self.open.values().any(|question| question.id == *id)
+    }
+
+    /// The questions about a call, by the ids that Codex gave them.
+    pub(super) fn about(&self, item: &ItemId) -> Vec<Value> {
+        let open = self.open.values();
+        let about = open.filter(|open| open.interrupt.call_id.as_str() == item.as_str());
+        about.filter_map(|open| serde_json::to_value(&open.id).ok()).collect()
+    }
+
     /// Some question is left to whoever reads the turn.
     pub(super) fn any_left(&self) -> bool {
         self.open.values().any(|question| question.left)

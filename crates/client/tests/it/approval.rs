@@ -15,16 +15,20 @@ use crate::stage::{Stage, Told};
 
 const PATCH: &str = "*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch\n";
 
+/// Everything that is not known to be harmless is asked.
+fn careful() -> ThreadSettings {
+    ThreadSettings {
+        approval_policy: Some(json!("untrusted")),
+        sandbox: Some("read-only".into()),
+        ..ThreadSettings::default()
+    }
+}
+
 /// Runs a turn in which everything is asked, and answers it all the same way.
 async fn ask(step: Step, answer: Option<Decision>) -> (Stage, Told) {
     let script = vec![Reply::new([step]), Reply::text("done")];
     let stage = Stage::with(script, &Options::default()).await;
-    let settings = ThreadSettings {
-        approval_policy: Some(json!("untrusted")),
-        sandbox: Some("read-only".into()),
-        ..ThreadSettings::default()
-    };
-    let thread = stage.thread_with(settings).await;
+    let thread = stage.thread_with(careful()).await;
     let mut request = TurnRequest::new(thread, "go");
     request.answerer = Arc::new(move |_: Interrupt| {
         let answer = answer.clone().map(Answer::decision);
@@ -80,12 +84,7 @@ async fn an_answer_that_does_not_fit_means_no_and_is_told() {
 async fn a_panicking_answerer_means_no() {
     let script = vec![Reply::new([Step::exec("echo ran", "c1")]), Reply::text("done")];
     let stage = Stage::with(script, &Options::default()).await;
-    let settings = ThreadSettings {
-        approval_policy: Some(json!("untrusted")),
-        sandbox: Some("read-only".into()),
-        ..ThreadSettings::default()
-    };
-    let thread = stage.thread_with(settings).await;
+    let thread = stage.thread_with(careful()).await;
     let mut request = TurnRequest::new(thread, "go");
     request.answerer = Arc::new(|_: Interrupt| async { panic!("a bug of the caller's") });
     let told = stage.run(request).await;
@@ -131,12 +130,7 @@ async fn an_approval_request_follows_its_call() {
 async fn an_interrupt_withdraws_the_question() {
     let script = vec![Reply::new([Step::exec("echo ran", "c1")])];
     let stage = Stage::with(script, &Options::default()).await;
-    let settings = ThreadSettings {
-        approval_policy: Some(json!("untrusted")),
-        sandbox: Some("read-only".into()),
-        ..ThreadSettings::default()
-    };
-    let thread = stage.thread_with(settings).await;
+    let thread = stage.thread_with(careful()).await;
     let (dropped, mut withdrawn) = tokio::sync::mpsc::channel::<()>(1);
     let mut request = TurnRequest::new(thread, "go");
     request.answerer = Arc::new(move |_: Interrupt| {

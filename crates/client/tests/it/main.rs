@@ -7,6 +7,16 @@ mod routing;
 
 mod stdio;
 
+mod rig;
+
+mod conformance;
+
+mod ws;
+
+mod proxy;
+
+mod reconnect;
+
 mod codex;
 
 mod stage;

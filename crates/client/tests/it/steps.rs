@@ -1,21 +1,24 @@
 //! Steps of the AI SDK on the real Codex: tools the caller runs, approvals the caller gives.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bindery_client::answerer::ByToken;
+use bindery_client::app_server::{AppServer, ConnectOptions};
+use bindery_client::compaction::Compaction;
 use bindery_client::model::{LanguageModel, ModelSettings, Step};
+use bindery_client::packet_log::PacketLog;
 use bindery_client::tools::{Output, Tool, ToolSet};
 use bindery_core::call::CallOptions;
 use bindery_core::interrupt::{Answer, Ask};
 use bindery_core::part::Part;
 use bindery_core::usage::Unified;
 use bindery_core::wire::app_server::params::ThreadSettings;
-use bindery_testkit::codex::Options;
-use bindery_testkit::model::{Reply, Script, Step as Say};
+use bindery_testkit::codex::{Options, RealCodex};
+use bindery_testkit::model::{Model, Reply, Script, Step as Say};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, Told};
+use crate::stage::{Stage, Told, launch};
 
 fn settings(stage: &Stage) -> ModelSettings {
     let cwd = Some(stage.codex.project().display().to_string());
@@ -296,4 +299,48 @@ async fn an_interrupt_is_answered_by_token_once_and_marked_delivered() {
     assert_eq!(Told { parts }.text(), "done");
     let state = interrupts.get(&tokens[0]).unwrap().state;
     assert!(matches!(state, bindery_client::interrupts::State::Delivered(_)), "{state:?}");
+}
+
+#[tokio::test]
+async fn a_resumed_thread_is_compacted_before_its_turn_when_the_settings_say_so() {
+    let mut stage = Stage::free(vec![
+        Reply::text("one").when_user("first"),
+        Reply::text("two").when_user("second"),
+        Reply::text("a summary").always(),
+    ])
+    .await;
+    let model = LanguageModel::new(stage.server.clone(), settings(&stage));
+    let prompt = json!([{ "role": "user", "content": "first" }]);
+    let thread = thread_of(&step(&model, json!({ "prompt": prompt })).await);
+    drop(model);
+    stage.reopen().await;
+    let mut settings = settings(&stage);
+    settings.compaction = Compaction::When(Arc::new(|opened| !opened.model.is_empty()));
+    settings.strict_compaction = true;
+    let model = LanguageModel::new(stage.server.clone(), settings);
+    let prompt = json!([{ "role": "user", "content": "second" }]);
+    let options = json!({ "codex": { "threadId": thread } });
+    let told = step(&model, json!({ "prompt": prompt, "providerOptions": options })).await;
+    assert_eq!(told.text(), "two");
+    assert_eq!(stage.model.count(), 3);
+    assert!(stage.model.bodies()[2]["input"].to_string().contains("a summary"));
+}
+
+#[tokio::test]
+async fn every_line_is_logged_with_secrets_masked() {
+    let model = Model::start(Script::always("ok"));
+    let codex = RealCodex::new(&model);
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let lines = log.clone();
+    let packet_log = Some(PacketLog::new(move |direction, line| {
+        lines.lock().unwrap().push(format!("{direction:?} {line}"));
+    }));
+    let options = ConnectOptions { packet_log, ..ConnectOptions::default() };
+    let server = AppServer::spawn(&launch(&codex), &options).await.unwrap();
+    let _: Result<Value, _> =
+        server.request("account/login/start", &json!({ "apiKey": "sk-very-secret-key" })).await;
+    server.close().await;
+    let log = log.lock().unwrap().join("\n");
+    assert!(log.contains("Sent") && log.contains("initialize") && log.contains("userAgent"));
+    assert!(log.contains("account/login/start") && !log.contains("very-secret"), "{log}");
 }

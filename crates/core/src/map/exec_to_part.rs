@@ -15,7 +15,7 @@ use crate::ndjson::{
 };
 use crate::part::{Delta, Part, Run, Source};
 use crate::spec::codex_metadata;
-use crate::usage::{FinishReason, InputTokens, OutputTokens, Unified, Usage};
+use crate::usage::{FinishReason, InputCounts, Unified, Usage};
 
 /// Takes what Codex prints and gives stream parts.
 #[derive(Debug)]
@@ -238,20 +238,13 @@ fn document(artifact: &Artifact) -> Part {
 }
 
 fn usage(turn: Tokens) -> Usage {
-    Usage {
-        input_tokens: InputTokens {
-            total: Some(turn.input_tokens),
-            no_cache: Some(turn.input_tokens.saturating_sub(turn.cached_input_tokens)),
-            cache_read: Some(turn.cached_input_tokens),
-            cache_write: Some(turn.cache_write_input_tokens),
-        },
-        output_tokens: OutputTokens {
-            total: Some(turn.output_tokens),
-            text: Some(turn.output_tokens.saturating_sub(turn.reasoning_output_tokens)),
-            reasoning: Some(turn.reasoning_output_tokens),
-        },
-        raw: serde_json::to_value(turn).ok(),
-    }
+    let read = InputCounts {
+        all: turn.input_tokens,
+        cached: turn.cached_input_tokens,
+        cache_written: turn.cache_write_input_tokens,
+    };
+    let raw = serde_json::to_value(turn).ok();
+    Usage::of(read, turn.output_tokens, turn.reasoning_output_tokens, raw)
 }
 
 fn reason(result: &RunResult<'_>) -> FinishReason {

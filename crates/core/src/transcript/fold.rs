@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Transcript, TurnRecord};
 use crate::ids::{CallId, ItemId, PartId, ThreadId};
-use crate::item::{Body, Item, Span, Status, Tool, ToolSort};
+use crate::item::{Body, Item, Origin, Span, Status, Tool, ToolSort};
 use crate::part::{Part, ToolCall, ToolResult};
 use crate::spec::{Metadata, codex_of};
 
@@ -71,7 +71,8 @@ impl TurnRecord {
 
     fn push(&mut self, id: &str, agent: Option<&ThreadId>, status: Status, body: Body) {
         let (id, agent) = (ItemId::new(id), agent.cloned());
-        self.items.push(Item { id, agent, status, span: Span::default(), body });
+        let (span, origin) = (Span::default(), Origin::default());
+        self.items.push(Item { id, agent, status, span, body, origin });
     }
 
     /// An item that came without a name gets its place as one.

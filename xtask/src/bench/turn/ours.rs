@@ -99,8 +99,7 @@ impl Ours {
     }
 }
 
-/// The same environment as the raw client's Codex has, and nothing else: a variable that names a
-/// file of certificates makes Codex read it for every request.
+/// The same environment as the raw client's Codex has, and nothing else, so that both run alike.
 pub(in crate::bench) fn launch(codex: &RealCodex) -> Launch {
     let mut launch = Launch::new(codex.program());
     launch.args = codex.args().into_iter().map(Into::into).collect();

@@ -15,11 +15,13 @@ use bindery::client::run_chat::{
 };
 use bindery::core::map::exec_to_ndjson::{Cause, Exit};
 use bindery::core::ndjson::{Dialect, Event};
+use bindery::core::part::Part;
+use bindery::core::usage::Unified;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::{Format, Run, call};
+use super::{Approve, Format, Run, call};
 use crate::failure::Hinted;
 use crate::server::folder;
 use crate::terminal::Style;
@@ -55,20 +57,33 @@ pub(super) async fn run(run: &Run) -> anyhow::Result<ExitCode> {
     let show = Show::new(run, &cwd);
     let running = run_chat(&*agent, &request, &options, &abort, sender);
     let (exit, shown) = tokio::join!(running, show.run(outputs, &abort));
+    let shown = shown?;
     if run.json {
-        let summary = serde_json::to_string(&Event::Result(exit.result()))?;
+        let mut summary = serde_json::to_value(Event::Result(exit.result()))?;
+        if shown.failed {
+            summary["status"] = "error".into();
+        }
         writeln!(std::io::stderr().lock(), "{summary}")?;
     }
-    Ok(code(&exit, shown?))
+    Ok(code(&exit, &shown))
 }
 
-/// A turn that failed has made Codex exit with 1; others say it with whatever they like.
-fn code(exit: &Exit, presses: u32) -> ExitCode {
+/// Codex up to 0.42 exits with 0 from a turn that failed, so its words count too.
+fn code(exit: &Exit, shown: &Shown) -> ExitCode {
     match (exit.cause, exit.code) {
-        (Some(Cause::Aborted), _) if presses > 0 => INTERRUPTED.into(),
-        (None, Some(0)) => ExitCode::SUCCESS,
+        (Some(Cause::Aborted), _) if shown.presses > 0 => INTERRUPTED.into(),
+        (None, Some(0)) if !shown.failed => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+/// What was seen of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    /// How often ctrl-c was pressed.
+    presses: u32,
+    /// The run called itself failed.
+    failed: bool,
 }
 
 fn form(run: &Run) -> Form {
@@ -85,11 +100,9 @@ fn find(run: &Run) -> anyhow::Result<Box<dyn ChatAgent>> {
         let hint = "use `--backend codex`, which speaks with Codex instead of reading its output";
         Err(Hinted::misuse(format!("{what} cannot be had from a command-line agent"), hint))
     };
-    if run.fork {
-        return unfit("`--fork`");
-    }
-    if run.resume.as_deref() == Some("last") {
-        return unfit("`--resume last`");
+    let is_codex = matches!(run.agent.as_deref(), None | Some("codex"));
+    if let Some(what) = missing(run, is_codex) {
+        return unfit(what);
     }
     match run.agent.as_deref().unwrap_or("codex") {
         "codex" => {
@@ -104,6 +117,22 @@ fn find(run: &Run) -> anyhow::Result<Box<dyn ChatAgent>> {
         )),
         name => Ok(Box::new(described(name)?)),
     }
+}
+
+/// What was asked for and no agent of this kind can do: nothing is passed over in silence.
+fn missing(run: &Run, is_codex: bool) -> Option<&'static str> {
+    let asked = [
+        (run.fork, "`--fork`"),
+        (run.resume.as_deref() == Some("last"), "`--resume last`"),
+        (matches!(run.approve, Approve::Untrusted | Approve::Accept), "`--approve`"),
+        (run.idle_timeout.is_some(), "`--idle-timeout`"),
+        (!is_codex && run.sandbox.is_some(), "`--sandbox`"),
+        (!is_codex && run.effort.is_some(), "`--effort`"),
+        (!is_codex && run.output_schema.is_some(), "`--output-schema`"),
+        (!is_codex && !run.image.is_empty(), "`--image`"),
+        (!is_codex && run.ephemeral, "`--ephemeral`"),
+    ];
+    asked.into_iter().find(|(given, _)| *given).map(|(_, what)| what)
 }
 
 /// What `bindery run` can ask for, in the words of `codex exec`.
@@ -155,6 +184,7 @@ struct Show {
     view: Option<Box<View>>,
     moving: bool,
     started: Instant,
+    shown: Shown,
 }
 
 impl Show {
@@ -166,26 +196,26 @@ impl Show {
             view: text.then(|| Box::new(View::new(style, &cwd.display().to_string()))),
             moving: text && style.err.moving,
             started: Instant::now(),
+            shown: Shown::default(),
         }
     }
 
-    /// Shows everything; gives how often ctrl-c was pressed. Leaving early ends the run.
+    /// Shows everything. Leaving early ends the run.
     async fn run(
         mut self,
         mut outputs: mpsc::Receiver<Output>,
         abort: &CancellationToken,
-    ) -> anyhow::Result<u32> {
+    ) -> anyhow::Result<Shown> {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut presses = 0;
         loop {
             tokio::select! {
                 biased;
                 _ = tokio::signal::ctrl_c() => {
-                    presses += 1;
+                    self.shown.presses += 1;
                     abort.cancel();
-                    if presses > 1 {
-                        return Ok(presses);
+                    if self.shown.presses > 1 {
+                        return Ok(self.shown);
                     }
                     self.interrupting()?;
                 }
@@ -199,11 +229,12 @@ impl Show {
         if let Some(view) = &mut self.view {
             view.finish().print()?;
         }
-        Ok(presses)
+        Ok(self.shown)
     }
 
     fn show(&mut self, output: &Output) -> anyhow::Result<()> {
         let now = self.now();
+        self.shown.failed |= is_failure(output);
         match (&mut self.view, output) {
             (Some(view), Output::Parts(parts)) => {
                 let _ = view.tick(now);
@@ -236,5 +267,21 @@ impl Show {
 
     fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Whether these are the words with which a failed run ends.
+fn is_failure(output: &Output) -> bool {
+    match output {
+        Output::Parts(parts) => parts.iter().any(|part| {
+            matches!(part, Part::Finish { finish_reason, .. }
+                if finish_reason.unified == Unified::Error)
+        }),
+        Output::Lines(lines) => lines.split(|byte| *byte == b'\n').any(|line| {
+            line.starts_with(br#"{"type":"result""#)
+                && serde_json::from_slice::<serde_json::Value>(line)
+                    .is_ok_and(|result| result["status"] == "error")
+        }),
+        _ => false,
     }
 }

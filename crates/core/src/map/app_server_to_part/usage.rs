@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::usage::{InputTokens, OutputTokens, Usage};
+use crate::usage::{InputCounts, Usage};
 use crate::wire::app_server::notification::{TokenUsage, Tokens};
 
 /// A thread's token totals, handed from one turn's mapper to the next.
@@ -35,20 +35,13 @@ impl Ledger {
     pub fn turn_usage(&self) -> Usage {
         let Some(now) = &self.now else { return Usage::default() };
         let turn = less(now.total, self.before.unwrap_or_default());
-        Usage {
-            input_tokens: InputTokens {
-                total: Some(turn.input_tokens),
-                no_cache: Some(turn.input_tokens.saturating_sub(turn.cached_input_tokens)),
-                cache_read: Some(turn.cached_input_tokens),
-                cache_write: Some(turn.cache_write_input_tokens),
-            },
-            output_tokens: OutputTokens {
-                total: Some(turn.output_tokens),
-                text: Some(turn.output_tokens.saturating_sub(turn.reasoning_output_tokens)),
-                reasoning: Some(turn.reasoning_output_tokens),
-            },
-            raw: serde_json::to_value(turn).ok(),
-        }
+        let read = InputCounts {
+            all: turn.input_tokens,
+            cached: turn.cached_input_tokens,
+            cache_written: turn.cache_write_input_tokens,
+        };
+        let raw = serde_json::to_value(turn).ok();
+        Usage::of(read, turn.output_tokens, turn.reasoning_output_tokens, raw)
     }
 
     /// Adds the thread's totals and the room left in the model's window.

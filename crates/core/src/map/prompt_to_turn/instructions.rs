@@ -6,6 +6,7 @@ use super::ThreadChoice;
 use super::history::Split;
 use super::notes::Notes;
 use super::own::Own;
+use super::tools;
 use crate::open::Open;
 use crate::prompt::{Message, Prompt};
 use crate::wire::app_server::input::ResponseItem;
@@ -46,22 +47,24 @@ pub(super) fn mark(
     notes: &mut Notes<'_>,
 ) -> Map<String, Value> {
     let text = instructions.developer.as_deref().unwrap_or_default();
-    let now = [("instructions", digest(text)), ("tools", digest(&json!(tools).to_string()))];
+    let (instructions_now, tools_now) = (json!(digest(text)), tools::marks(tools));
     if split.thread == ThreadChoice::Fresh {
-        return now.into_iter().map(|(name, mark)| (name.to_owned(), json!(mark))).collect();
+        let marks = [("instructions", instructions_now), ("tools", Value::Object(tools_now))];
+        return marks.into_iter().map(|(name, mark)| (name.to_owned(), mark)).collect();
     }
     let mut marks = split.marks.clone();
-    let changed = |name: &str, mark: &str| split.marks.get(name).is_some_and(|old| old != mark);
-    let [(_, instructions_now), (_, tools_now)] = &now;
-    if changed("tools", tools_now) {
-        notes.unsupported(
-            "tools",
-            "they differ from those the thread was started with, which Codex keeps; \
-             start a new thread for other tools",
+    if let Some(Value::Object(before)) = marks.get("tools")
+        && let Some(difference) = tools::difference(before, &tools_now)
+    {
+        let details = format!(
+            "{difference}; Codex keeps those the thread was started with: start a new thread for \
+             other tools"
         );
+        notes.unsupported("tools", &details);
     }
-    if changed("instructions", instructions_now) && replace(text, inject, notes) {
-        marks.insert("instructions".to_owned(), json!(instructions_now));
+    let changed = marks.get("instructions").is_some_and(|before| *before != instructions_now);
+    if changed && replace(text, inject, notes) {
+        marks.insert("instructions".to_owned(), instructions_now);
     }
     marks
 }

@@ -1,0 +1,119 @@
+//! `bindery sessions export`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bindery::sessions::find;
+use bindery::sessions::messages;
+use bindery::sessions::normalise::{Event, Options};
+use bindery::sessions::render;
+use bindery::sessions::session::{self, Segment};
+use serde_json::json;
+
+use super::show::around;
+use super::{Context, Roots};
+
+/// Write a session in another form
+#[derive(Debug, clap::Args)]
+pub(super) struct Export {
+    /// The session: its id, the beginning or the end of it, or a path
+    session: String,
+
+    #[command(flatten)]
+    roots: Roots,
+
+    /// The form
+    #[arg(long, short, value_enum, default_value_t)]
+    format: Format,
+
+    /// Write to this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Messages: keep instructions and context that the model was given
+    #[arg(long)]
+    setup: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Format {
+    /// Markdown
+    #[default]
+    Md,
+    /// The transcript as one JSON value
+    Json,
+    /// Messages with tool_use and tool_result blocks, a JSON array
+    Messages,
+    /// One item a line
+    Ndjson,
+}
+
+impl Export {
+    pub(super) fn run(self, cx: Context<'_>) -> anyhow::Result<ExitCode> {
+        let roots = self.roots.paths();
+        let file = find::resolve(&self.session, &roots)?;
+        let chain = session::chain(&file.path, &around(&file, &roots));
+        match &self.output {
+            Some(path) => {
+                let mut out = BufWriter::new(File::create(path)?);
+                self.write(&chain, &mut out)?;
+                out.flush()?;
+            }
+            None => self.write(&chain, cx.out)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn write(&self, chain: &[Segment], out: &mut dyn Write) -> anyhow::Result<()> {
+        let options = Options::default();
+        match self.format {
+            Format::Json => {
+                let session = session::load_chain(chain, options)?;
+                serde_json::to_writer(&mut *out, &session.transcript)?;
+                writeln!(out)?;
+            }
+            Format::Messages => {
+                let session = session::load_chain(chain, options)?;
+                let options = messages::Options { setup: self.setup };
+                let all = messages::messages(&session.transcript, options);
+                serde_json::to_writer_pretty(&mut *out, &all)?;
+                writeln!(out)?;
+            }
+            Format::Md | Format::Ndjson => self.stream(chain, options, out)?,
+        }
+        Ok(())
+    }
+
+    /// Turn by turn, so that a session of any length can be written.
+    fn stream(
+        &self,
+        chain: &[Segment],
+        options: Options,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let mut failure = None;
+        let emit = |event: Event| {
+            if failure.is_some() {
+                return;
+            }
+            let result = match (&event, self.format) {
+                (Event::Turn { number, turn, .. }, Format::Md) => {
+                    render::markdown(out, *number, turn)
+                }
+                (Event::Turn { number, turn, .. }, _) => turn.items.iter().try_for_each(|item| {
+                    let line = json!({ "turn": number, "turnId": turn.id, "item": item });
+                    writeln!(out, "{line}")
+                }),
+                (Event::RollBack(turns), Format::Md) => {
+                    writeln!(out, "*{turns} turns before this were taken back*\n")
+                }
+                (Event::RollBack(turns), _) => writeln!(out, "{}", json!({ "rolledBack": turns })),
+            };
+            failure = result.err();
+        };
+        session::stream_chain(chain, options, emit)?;
+        failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+}

@@ -1,0 +1,166 @@
+//! `bindery sessions show`.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use bindery::sessions::find::{self, SessionFile};
+use bindery::sessions::normalise::{Event, Options};
+use bindery::sessions::record::{self, Limits, Records};
+use bindery::sessions::render::{self, Density};
+use bindery::sessions::session;
+
+use super::pager::Pager;
+use super::{Context, Roots};
+
+/// Show a session
+///
+/// Turns as cards: what was asked, what was done, what was answered. What Bindery does not
+/// understand is shown as a card, too; nothing is left out in silence.
+#[derive(Debug, clap::Args)]
+pub(super) struct Show {
+    /// The session: its id, the beginning or the end of it, or a path
+    session: String,
+
+    #[command(flatten)]
+    roots: Roots,
+
+    /// How much to show
+    #[arg(long, short, value_enum, default_value_t)]
+    density: Amount,
+
+    /// Show this turn only, counted from 1
+    #[arg(long, value_name = "N", conflicts_with = "last")]
+    turn: Option<u64>,
+
+    /// Show the last turns only; of a long session nothing else is read
+    #[arg(long, value_name = "N", num_args = 0..=1)]
+    #[arg(require_equals = true, default_missing_value = "1")]
+    last: Option<usize>,
+
+    /// Show the lines of the file as they are
+    #[arg(long)]
+    raw: bool,
+
+    /// Do not begin with what a fork's parent said
+    #[arg(long)]
+    own: bool,
+
+    /// Write straight to the terminal
+    #[arg(long)]
+    no_pager: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Amount {
+    /// What was said; failures
+    Conversation,
+    /// What was done, too, a row each
+    #[default]
+    Activity,
+    /// Outputs, thoughts and setup, too
+    Everything,
+}
+
+impl Show {
+    pub(super) fn run(self, cx: Context<'_>) -> anyhow::Result<ExitCode> {
+        let roots = self.roots.paths();
+        let file = find::resolve(&self.session, &roots)?;
+        let mut pager = match cx.style.out.terminal && !self.no_pager {
+            true => Pager::start(),
+            false => None,
+        };
+        let out: &mut dyn Write = match &mut pager {
+            Some(pager) => pager.input(),
+            None => cx.out,
+        };
+        let result = if self.raw {
+            raw(&file.path, out)
+        } else {
+            self.draw(&file, &roots, cx.style, cx.now, out)
+        };
+        if let Some(pager) = pager {
+            pager.wait();
+        }
+        // Whoever leaves the pager has seen enough.
+        match result {
+            Err(error) if is_closed(&error) => Ok(ExitCode::SUCCESS),
+            other => other.map(|()| ExitCode::SUCCESS),
+        }
+    }
+
+    fn draw(
+        &self,
+        file: &SessionFile,
+        roots: &[std::path::PathBuf],
+        style: crate::terminal::Style,
+        now: i64,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let options = Options { live: now.saturating_sub(file.modified_ms) < 120_000 };
+        let style = render::Style {
+            density: self.density.into(),
+            colour: style.out.colour,
+            unicode: style.unicode,
+            width: style.width,
+        };
+        if let Some(count) = self.last {
+            let tail = session::tail(&file.path, count, options)?;
+            for turn in &tail.transcript.turns {
+                render::terminal(out, None, turn, style)?;
+            }
+            return Ok(());
+        }
+        let chain = match self.own {
+            true => Vec::new(),
+            false => session::chain(&file.path, &around(file, roots)),
+        };
+        let mut failure = None;
+        let emit = |event: Event| {
+            let Event::Turn { number, turn, .. } = event else { return };
+            if failure.is_none() && self.turn.is_none_or(|wanted| wanted == number) {
+                failure = render::terminal(out, Some(number), &turn, style).err();
+            }
+        };
+        match chain.is_empty() {
+            true => session::stream(&file.path, options, emit)?,
+            false => session::stream_chain(&chain, options, emit)?,
+        };
+        failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// Files among which a fork's parent may be: those of the homes, and those beside it.
+pub(super) fn around(file: &SessionFile, roots: &[std::path::PathBuf]) -> Vec<SessionFile> {
+    let mut places: Vec<_> = roots.iter().filter(|root| root.exists()).cloned().collect();
+    let inside = places.iter().any(|root| file.path.starts_with(root));
+    if !inside {
+        places.extend(file.path.parent().filter(|p| p.is_dir()).map(Path::to_owned));
+    }
+    find::files(&places).unwrap_or_default()
+}
+
+/// The lines as they are, except that the terminal is not steered by them.
+fn raw(path: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut records = Records::new(record::open(path)?, Limits::none());
+    while let Some(record) = records.next()? {
+        out.write_all(record.raw)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn is_closed(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+impl From<Amount> for Density {
+    fn from(amount: Amount) -> Self {
+        match amount {
+            Amount::Conversation => Self::Conversation,
+            Amount::Activity => Self::Activity,
+            Amount::Everything => Self::Everything,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A turn as a card in the terminal: prompt, what was done, answer, footer.
+
+use std::io::{self, Write};
+
+use bindery_core::item::{Body, Item, Status, Tool, ToolSort};
+use bindery_core::transcript::TurnRecord;
+use bindery_core::usage::Unified;
+use serde_json::Value;
+
+use super::diff::{self, Line};
+use super::text::{clean, fit, fold_lines};
+use super::words::{activity, bytes, describe, duration, quantity};
+use super::{Density, Style};
+use crate::messages::output_text;
+
+/// Where and how a turn is drawn.
+pub(super) struct Page<'a> {
+    pub(super) out: &'a mut dyn Write,
+    pub(super) style: Style,
+}
+
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const CYAN: &str = "36";
+
+impl Page<'_> {
+    pub(super) fn turn(&mut self, number: Option<u64>, turn: &TurnRecord) -> io::Result<()> {
+        self.header(number, turn)?;
+        if self.style.density == Density::Everything {
+            self.setup(turn)?;
+        }
+        let mut run: Vec<&Item> = Vec::new();
+        for item in &turn.items {
+            let is_quiet = matches!(&item.body, Body::Tool(_) | Body::Reasoning { .. });
+            if is_quiet && self.style.density == Density::Conversation {
+                run.push(item);
+                continue;
+            }
+            self.strip(&mut run)?;
+            self.item(item)?;
+        }
+        self.strip(&mut run)?;
+        self.footer(turn)
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.style.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn glyph(&self, unicode: &'static str, ascii: &'static str) -> &'static str {
+        if self.style.unicode { unicode } else { ascii }
+    }
+
+    fn header(&mut self, number: Option<u64>, turn: &TurnRecord) -> io::Result<()> {
+        let mut words = vec![number.map_or("turn".to_owned(), |number| format!("turn {number}"))];
+        words.extend(
+            turn.span.started_at_ms.map(|time| crate::clock::rfc3339(time).replace('T', " ")),
+        );
+        words.extend(turn.model.clone());
+        words.extend(turn.effort.clone());
+        if turn.rolled_back {
+            words.push("taken back".to_owned());
+        }
+        let rule = self.glyph("──", "--");
+        let line = format!("{rule} {} ", clean(&words.join(" · ")));
+        let rest = self.style.width.saturating_sub(line.chars().count());
+        let line = format!("{line}{}", self.glyph("─", "-").repeat(rest));
+        let painted = self.paint(DIM, &line);
+        writeln!(self.out, "{painted}")
+    }
+
+    fn setup(&mut self, turn: &TurnRecord) -> io::Result<()> {
+        if turn.setup.is_empty() {
+            return Ok(());
+        }
+        let topics = turn
+            .setup
+            .iter()
+            .map(|setup| format!("{} ({})", setup.topic, bytes(setup.text.len() as u64)));
+        let line = format!("setup: {}", topics.collect::<Vec<_>>().join(", "));
+        let painted = self.paint(DIM, &fit(&line, self.style.width));
+        writeln!(self.out, "{painted}")
+    }
+
+    /// What was done, in one line; failures break out.
+    fn strip(&mut self, run: &mut Vec<&Item>) -> io::Result<()> {
+        let items = std::mem::take(run);
+        let sentence = activity(&items);
+        if !sentence.is_empty() {
+            let line = format!("{} {sentence}", self.glyph("▸", ">"));
+            let painted = self.paint(DIM, &line);
+            writeln!(self.out, "{painted}")?;
+        }
+        let bad = |item: &&&Item| !matches!(item.status, Status::Ok | Status::Pending);
+        for item in items.iter().filter(bad) {
+            self.item(item)?;
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, item: &Item) -> io::Result<()> {
+        match &item.body {
+            Body::User { text, attachments } => self.user(item, text, attachments),
+            Body::Message { text, phase } => {
+                if phase.as_deref() == Some("plan") {
+                    writeln!(self.out, "{}", self.paint(BOLD, "Plan"))?;
+                }
+                writeln!(self.out, "\n{}\n", clean(text.trim_end()))
+            }
+            Body::Reasoning { summary, raw } => self.reasoning(item, summary, raw),
+            Body::Tool(tool) => self.tool(item, tool),
+            Body::Notice { topic, text, data } => self.notice(topic, text, data),
+            Body::Unknown { tag, why, raw } => self.card(tag, why, raw),
+            Body::File { media_type, .. } => writeln!(self.out, "file: {}", clean(media_type)),
+            Body::Source { source } => {
+                let text = serde_json::to_string(source).unwrap_or_default();
+                writeln!(self.out, "source: {}", clean(&fit(&text, self.style.width)))
+            }
+        }
+    }
+
+    fn user(&mut self, item: &Item, text: &str, attachments: &[Value]) -> io::Result<()> {
+        let mark = item.origin.mark.as_ref().map(|mark| format!(" ({mark})")).unwrap_or_default();
+        let bar = self.glyph("▌", "|");
+        let shown = clean(crate::normalise::plain_user_text(text).trim_end());
+        for (index, line) in shown.split('\n').enumerate() {
+            let note = if index == 0 { mark.as_str() } else { "" };
+            let painted = self.paint(BOLD, &format!("{bar} {line}{note}"));
+            writeln!(self.out, "{painted}")?;
+        }
+        for attachment in attachments {
+            let kind = attachment.get("type").and_then(Value::as_str).unwrap_or("attachment");
+            writeln!(self.out, "{bar} [{}]", clean(kind))?;
+        }
+        Ok(())
+    }
+
+    fn reasoning(&mut self, item: &Item, summary: &[String], raw: &[String]) -> io::Result<()> {
+        let texts = if summary.is_empty() { raw } else { summary };
+        let arrow = self.glyph("▸", ">");
+        let Some(first) = texts.first() else {
+            let mark = item.origin.mark.as_deref().unwrap_or("no text");
+            let line = self.paint(DIM, &format!("{arrow} thought ({mark})"));
+            return writeln!(self.out, "{line}");
+        };
+        if self.style.density == Density::Everything {
+            for text in texts {
+                let line = self.paint(DIM, &format!("{arrow} {}", clean(text.trim())));
+                writeln!(self.out, "{line}")?;
+            }
+            return Ok(());
+        }
+        let headline = clean(first.trim().trim_start_matches("**")).replace("**", "");
+        let line = self.paint(DIM, &format!("{arrow} {}", fit(&headline, self.style.width - 2)));
+        writeln!(self.out, "{line}")
+    }
+
+    fn tool(&mut self, item: &Item, tool: &Tool) -> io::Result<()> {
+        let (glyph, word, code) = match item.status {
+            Status::Ok => (self.glyph("✓", "+"), "", GREEN),
+            Status::Pending => (self.glyph("…", "~"), "running", CYAN),
+            Status::Failed => (self.glyph("✗", "x"), "failed", RED),
+            Status::Declined => (self.glyph("⊘", "x"), "declined", RED),
+            Status::Aborted => (self.glyph("■", "x"), "aborted", RED),
+            Status::Incomplete => (self.glyph("?", "?"), "no end", RED),
+        };
+        let exit = tool.exit_code.filter(|code| *code != 0).map(|code| format!("exit {code}"));
+        let word = exit.unwrap_or_else(|| word.to_owned());
+        let time = tool.duration_ms.map(duration).unwrap_or_default();
+        let right = format!("{word:>10}  {time:>9}");
+        let width = self.style.width.saturating_sub(right.chars().count() + 3).max(20);
+        let left = fit(&clean(&describe(tool)), width);
+        let glyph = self.paint(code, glyph);
+        writeln!(self.out, "{}", format!("{glyph} {left:<width$} {right}").trim_end())?;
+        if tool.sort == ToolSort::Plan {
+            self.plan(tool)?;
+        }
+        let shows_output = self.style.density == Density::Everything
+            || (item.status == Status::Failed && self.style.density == Density::Activity);
+        if tool.sort == ToolSort::Edit && self.style.density >= Density::Activity {
+            self.diff(tool)?;
+        }
+        if shows_output && (tool.sort != ToolSort::Edit || item.status != Status::Ok) {
+            self.output(&output_text(tool))?;
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, tool: &Tool) -> io::Result<()> {
+        for step in tool.plan() {
+            let sign = match step.status.as_str() {
+                "completed" => self.glyph("☑", "[x]"),
+                "inProgress" => self.glyph("▶", "[>]"),
+                _ => self.glyph("☐", "[ ]"),
+            };
+            writeln!(self.out, "  {sign} {}", clean(&step.step))?;
+        }
+        Ok(())
+    }
+
+    fn diff(&mut self, tool: &Tool) -> io::Result<()> {
+        let limit = if self.style.density == Density::Everything { 200 } else { 12 };
+        for change in tool.changes() {
+            let all: Vec<Line<'_>> = diff::lines(&change).collect();
+            for line in all.iter().take(limit) {
+                let (sign, text, code) = match line {
+                    Line::Added(text) => ("+", text, GREEN),
+                    Line::Removed(text) => ("-", text, RED),
+                    Line::Hunk(text) => ("", text, CYAN),
+                    Line::Context(text) => (" ", text, DIM),
+                };
+                let painted = self.paint(code, &format!("{sign}{}", clean(text)));
+                writeln!(self.out, "  {painted}")?;
+            }
+            if all.len() > limit {
+                writeln!(self.out, "  … {} more lines", all.len() - limit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, text: &str) -> io::Result<()> {
+        let text = clean(text);
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let (head, left_out, tail) = fold_lines(&text, 5, 10);
+        let bar = self.glyph("│", "|");
+        for line in head {
+            writeln!(self.out, "  {bar} {line}")?;
+        }
+        if left_out > 0 {
+            writeln!(self.out, "  {bar} … {left_out} lines …")?;
+        }
+        tail.iter().try_for_each(|line| writeln!(self.out, "  {bar} {line}"))
+    }
+
+    fn notice(&mut self, topic: &str, text: &str, data: &Value) -> io::Result<()> {
+        let rule = self.glyph("──", "--");
+        let words = match topic {
+            "compaction" => "context compacted".to_owned(),
+            "review" => {
+                let phase = data.get("phase").and_then(Value::as_str).unwrap_or_default();
+                format!("review {phase}: {text}")
+            }
+            "subagent" => {
+                let word = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
+                format!("sub-agent {} {}", word("path"), word("activity"))
+            }
+            _ if text.is_empty() => topic.to_owned(),
+            "fork" | "rollback" => text.to_owned(),
+            _ => format!("{topic}: {text}"),
+        };
+        let painted = self.paint(CYAN, &format!("{rule} {}", clean(words.trim())));
+        writeln!(self.out, "{painted}")
+    }
+
+    fn card(&mut self, tag: &str, why: &str, raw: &Value) -> io::Result<()> {
+        let sign = self.glyph("◇", "?");
+        let head = self.paint(RED, &format!("{sign} unknown: {}", clean(tag)));
+        writeln!(self.out, "{head}")?;
+        writeln!(self.out, "  {}", clean(why))?;
+        let limit = if self.style.density == Density::Everything { 4_000 } else { 300 };
+        let raw = raw.to_string();
+        let end = raw.floor_char_boundary(limit);
+        let more = if end < raw.len() { " …" } else { "" };
+        writeln!(self.out, "  {}{more}", clean(&raw[..end]))
+    }
+
+    fn footer(&mut self, turn: &TurnRecord) -> io::Result<()> {
+        for error in &turn.errors {
+            let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
+            let line = self.paint(RED, &format!("{} error: {}", self.glyph("✗", "x"), clean(text)));
+            writeln!(self.out, "{line}")?;
+        }
+        let mut words = Vec::new();
+        words.extend(turn.finish.as_ref().map(|finish| match finish.unified {
+            Unified::Stop => "done".to_owned(),
+            Unified::Interrupted => {
+                format!("aborted ({})", finish.raw.as_deref().unwrap_or("interrupted"))
+            }
+            _ => format!("failed ({})", finish.raw.as_deref().unwrap_or("error")),
+        }));
+        if let (Some(start), Some(end)) = (turn.span.started_at_ms, turn.span.completed_at_ms) {
+            words.push(duration(end.saturating_sub(start).max(0).unsigned_abs()));
+        }
+        if let Some(usage) = &turn.usage {
+            let input = usage.input_tokens.total.unwrap_or_default();
+            let cached = usage.input_tokens.cache_read.unwrap_or_default();
+            let output = usage.output_tokens.total.unwrap_or_default();
+            let cached =
+                if cached > 0 { format!(" ({} cached)", quantity(cached)) } else { String::new() };
+            words.push(format!("{} in{cached} · {} out", quantity(input), quantity(output)));
+        }
+        if words.is_empty() {
+            return writeln!(self.out);
+        }
+        let line = self.paint(DIM, &clean(&words.join(" · ")));
+        writeln!(self.out, "{line}\n")
+    }
+}

@@ -1,0 +1,218 @@
+//! A session: its file (and those it continues) as one transcript.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use bindery_core::transcript::Transcript;
+
+use crate::Error;
+use crate::error::read_error;
+use crate::find::{self, SessionFile};
+use crate::ledger::Ledger;
+use crate::line::Envelope;
+use crate::normalise::{Collector, Event, Head, Normaliser, Options};
+use crate::record::{self, Limits, Records};
+use crate::wire::{HistoryBase, Meta};
+
+/// A session, read.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// What the file says of itself.
+    pub head: Head,
+    /// What was said and done.
+    pub transcript: Transcript,
+    /// What became of every line.
+    pub ledger: Ledger,
+}
+
+/// Reads one file into memory; [`stream`] does it turn by turn.
+pub fn load(path: &Path, options: Options) -> Result<Session, Error> {
+    load_chain(&[Segment::whole(path)], options)
+}
+
+/// Reads a session with the files it continues into memory.
+pub fn load_chain(chain: &[Segment], options: Options) -> Result<Session, Error> {
+    let mut collector = Collector::default();
+    let (head, ledger) = stream_chain(chain, options, |event| collector.take(event))?;
+    let mut transcript = collector.transcript;
+    transcript.thread_id.clone_from(&head.id);
+    Ok(Session { head, transcript, ledger })
+}
+
+/// Reads one file and hands out its turns as they are complete.
+pub fn stream(
+    path: &Path,
+    options: Options,
+    emit: impl FnMut(Event),
+) -> Result<(Head, Ledger), Error> {
+    stream_chain(&[Segment::whole(path)], options, emit)
+}
+
+/// A file of a session, and how much of it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The file.
+    pub path: PathBuf,
+    /// Lines from this ordinal on belong to another way that the thread took.
+    pub end: Option<u64>,
+}
+
+impl Segment {
+    fn whole(path: &Path) -> Self {
+        Self { path: path.to_owned(), end: None }
+    }
+}
+
+/// A fork of a fork of a fork …: more than anybody makes, and an end for pointers in a circle.
+const GENERATIONS: usize = 64;
+
+/// The files of a session, oldest first: since 0.153 forks and reverts only point to what they
+/// begin with. One that is not among `files` is left out.
+pub fn chain(path: &Path, files: &[SessionFile]) -> Vec<Segment> {
+    let mut chain = vec![Segment::whole(path)];
+    while let Some(base) = chain.last().and_then(|segment| base_of(&segment.path)) {
+        let parent = base.thread_id.as_deref().and_then(|id| find::base(files, id));
+        let Some(parent) = parent.filter(|parent| parent.path != path) else { break };
+        if chain.len() == GENERATIONS || chain.iter().any(|known| known.path == parent.path) {
+            break;
+        }
+        // An end that a later fork set higher does not bring back what an earlier one left out.
+        chain.push(Segment { path: parent.path.clone(), end: base.end_ordinal_exclusive });
+    }
+    chain.reverse();
+    chain
+}
+
+/// Reads a session with the files it continues, and hands out its turns.
+///
+/// The ledger is of the last file alone.
+pub fn stream_chain(
+    chain: &[Segment],
+    options: Options,
+    emit: impl FnMut(Event),
+) -> Result<(Head, Ledger), Error> {
+    let mut normaliser = Normaliser::new(options, emit);
+    for (index, segment) in chain.iter().enumerate() {
+        normaliser.inherit(index + 1 < chain.len());
+        let source = record::open(&segment.path)?;
+        let mut records = Records::new(source, Limits::default());
+        while let Some(record) = records.next().map_err(read_error(&segment.path))? {
+            let line = Envelope::read(&record);
+            let ordinal = line.as_ref().ok().and_then(|line| line.ordinal);
+            let is_out = segment.end.is_some_and(|end| ordinal.is_some_and(|at| at >= end));
+            match is_out {
+                true => normaliser.skip(&record),
+                false => {
+                    normaliser.take_line(&record, line);
+                }
+            }
+        }
+    }
+    Ok(normaliser.finish())
+}
+
+/// What the head of a file points to.
+fn base_of(path: &Path) -> Option<HistoryBase> {
+    let source = record::open(path).ok()?;
+    let limits = Limits { line: 1 << 20, string: 4 << 10 };
+    let mut records = Records::new(source, limits);
+    let record = records.next().ok()??;
+    let (meta, _) = Envelope::read(&record).ok()?.payload::<Meta>().ok()?;
+    meta.history_base
+}
+
+/// The last turns of a file, from its tail alone; all of it if it is short.
+pub fn tail(path: &Path, turns: usize, options: Options) -> Result<Session, Error> {
+    if record::is_packed(path) {
+        let mut session = load(path, options)?;
+        let surplus = session.transcript.turns.len().saturating_sub(turns);
+        session.transcript.turns.drain(..surplus);
+        return Ok(session);
+    }
+    let mut file = File::open(path).map_err(read_error(path))?;
+    let size = file.metadata().map_err(read_error(path))?.len();
+    let mut window: u64 = 256 << 10;
+    loop {
+        let from = size.saturating_sub(window);
+        let (start, marked) = match from {
+            0 => (0, true),
+            from => turn_start(&mut file, from, path)?,
+        };
+        if !marked && window < TAIL_LIMIT {
+            window *= 4;
+            continue;
+        }
+        let mut session = from_offset(&mut file, start, options).map_err(read_error(path))?;
+        let found = session.transcript.turns.len();
+        if start == 0 || found >= turns || window >= TAIL_LIMIT {
+            session.transcript.turns.drain(..found.saturating_sub(turns));
+            return Ok(session);
+        }
+        window *= 4;
+    }
+}
+
+/// What is read at most to find the last turns.
+const TAIL_LIMIT: u64 = 64 << 20;
+
+/// The first beginning of a turn after `from`, and true; the first line there if there is none.
+fn turn_start(file: &mut File, from: u64, path: &Path) -> Result<(u64, bool), Error> {
+    let mut search = || -> std::io::Result<(u64, bool)> {
+        file.seek(SeekFrom::Start(from))?;
+        let mut block = vec![0; 1 << 20];
+        let (mut offset, mut first) = (from, None);
+        let mut kept = 0;
+        loop {
+            let read = file.read(&mut block[kept..])?;
+            if read == 0 {
+                return Ok((first.unwrap_or(offset), false));
+            }
+            let filled = kept + read;
+            let mut lines = memchr::memchr_iter(b'\n', &block[..filled]);
+            if let Some(at) = lines.find(|at| is_turn_start(&block[at + 1..filled])) {
+                return Ok((offset + at as u64 + 1, true));
+            }
+            let line = memchr::memchr(b'\n', &block[..filled]);
+            first = first.or(line.map(|at| offset + at as u64 + 1));
+            // The beginning of a line may be split between two blocks.
+            kept = filled.min(256);
+            block.copy_within(filled - kept..filled, 0);
+            offset += (filled - kept) as u64;
+        }
+    };
+    search().map_err(read_error(path))
+}
+
+fn is_turn_start(line: &[u8]) -> bool {
+    let head = &line[..line.len().min(160)];
+    memchr::memmem::find(head, b"\"payload\":{\"type\":\"task_started\"").is_some()
+        && !head.contains(&b'\n')
+}
+
+fn from_offset(file: &mut File, start: u64, options: Options) -> std::io::Result<Session> {
+    file.seek(SeekFrom::Start(start))?;
+    let mut collector = Collector::default();
+    let mut normaliser = Normaliser::new(options, |event| collector.take(event));
+    let mut records = Records::at(file, Limits::default(), start, 0);
+    while let Some(record) = records.next()? {
+        normaliser.take(&record);
+    }
+    let (head, ledger) = normaliser.finish();
+    Ok(Session { head, transcript: collector.transcript, ledger })
+}
+
+/// Normalises bytes that are in memory.
+pub fn of_bytes(bytes: &[u8], options: Options) -> Session {
+    let mut collector = Collector::default();
+    let mut records = Records::small(bytes, Limits::default(), bytes.len());
+    let mut normaliser = Normaliser::new(options, |event| collector.take(event));
+    // Reading from memory cannot fail.
+    while let Ok(Some(record)) = records.next() {
+        normaliser.take(&record);
+    }
+    let (head, ledger) = normaliser.finish();
+    let mut transcript = collector.transcript;
+    transcript.thread_id.clone_from(&head.id);
+    Session { head, transcript, ledger }
+}

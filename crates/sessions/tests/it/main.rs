@@ -1,0 +1,22 @@
+//! Session files in, transcripts out: the corpus of real files, and the laws that hold for all.
+#![expect(clippy::unwrap_used, reason = "a test that cannot read its fixture has failed")]
+
+mod corpus;
+
+mod law;
+
+mod stdout;
+
+mod acceptance;
+
+mod corruption;
+
+mod drift;
+
+mod chain;
+
+mod pages;
+
+mod live;
+
+mod real_codex;
