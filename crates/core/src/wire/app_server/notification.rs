@@ -222,6 +222,9 @@ impl Address {
 impl Notification {
     /// Reads a notification. Never fails, never drops.
     pub fn decode(method: &str, params: &RawValue) -> Self {
+        if let Some(piece) = piece_of(method, params) {
+            return piece;
+        }
         let address = address_of(method, params);
         let body = body_of(method, params).unwrap_or_else(|why| Body::Unknown {
             method: method.to_owned(),
@@ -230,6 +233,32 @@ impl Notification {
         });
         Self { address, body }
     }
+}
+
+/// Pieces of text are most of what comes, so they are read in one pass. Whatever is odd about one
+/// is left to the general way, which says what it is.
+fn piece_of(method: &str, params: &RawValue) -> Option<Notification> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Piece {
+        thread_id: ThreadId,
+        turn_id: TurnId,
+        item_id: ItemId,
+        delta: String,
+    }
+    let body: fn(String) -> Body = match method {
+        "item/agentMessage/delta" => Body::MessageDelta,
+        "item/commandExecution/outputDelta" => Body::CommandOutput,
+        "item/plan/delta" => Body::PlanDelta,
+        _ => return None,
+    };
+    let piece: Piece = parse(params).ok()?;
+    let address = Address {
+        thread_id: Some(piece.thread_id),
+        turn_id: Some(piece.turn_id),
+        item_id: Some(piece.item_id),
+    };
+    Some(Notification { address, body: body(piece.delta) })
 }
 
 /// `turn/*` carries its turn's name inside the turn, items theirs inside the item.
