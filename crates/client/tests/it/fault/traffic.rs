@@ -2,15 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
+use bindery_client::model::{LanguageModel, ModelSettings};
 use bindery_client::turn::TurnRequest;
 use bindery_core::interrupt::{Answer, Decision, Interrupt};
+use bindery_core::spec::Spec;
 use bindery_core::usage::Unified;
 use bindery_core::wire::app_server::params::ThreadStart;
-use bindery_testkit::app_server::{Step, Turn, start_thread};
+use bindery_testkit::app_server::{Script, Step, Turn, initialize, start_thread};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-use super::{Scene, answers, play, text_of, turn};
+use super::{Scene, answers, connect, play, text_of, turn};
 use crate::stage::Told;
 
 /// A whole foreign turn that says `LEAK` in every way.
@@ -204,4 +206,35 @@ async fn a_question_that_comes_with_the_end_is_refused() {
     assert_eq!(scene.run(scene.request()).await.end(), Unified::Stop);
     scene.client.list_threads(&Map::new()).await.unwrap();
     assert!(answers(&scene.close().await, 6)[0].get("error").is_some());
+}
+
+#[tokio::test]
+async fn a_codex_that_takes_no_history_is_told_it_in_words() {
+    let message = "Invalid request: unknown variant `thread/inject_items`, expected one of `x`";
+    let refused = Step::Refuse { code: -32600, message: message.to_owned() };
+    let (client, scripted) = connect(Script::new([
+        initialize(),
+        start_thread("thread-1"),
+        vec![Step::expect("thread/inject_items"), refused],
+        start_thread("thread-1"),
+        turn().begin(),
+        turn().say("m", "Hi"),
+        turn().complete(),
+    ]))
+    .await;
+    let model = LanguageModel::new(client.unwrap(), ModelSettings::default());
+    let options = serde_json::from_value(json!({ "prompt": [
+        { "role": "user", "content": "my name is Ann" },
+        { "role": "assistant", "content": "hello Ann" },
+        { "role": "user", "content": "who am I" } ] }));
+    let generated = model.generate(&options.unwrap(), Spec::V4).await.unwrap();
+    assert_eq!(generated.content.last().unwrap()["text"], "Hi");
+    assert_eq!(generated.warnings.len(), 1, "{:?}", generated.warnings);
+    drop(model);
+    let outcome = scripted.outcome().await;
+    let asked = outcome.received.iter().find(|message| message["method"] == "turn/start").unwrap();
+    let input = asked["params"]["input"].to_string();
+    for text in ["my name is Ann", "hello Ann", "who am I"] {
+        assert!(input.contains(text), "{text}: {input}");
+    }
 }
