@@ -17,6 +17,8 @@ pub mod samples;
 
 pub mod cpu;
 
+pub mod memory;
+
 pub mod report;
 
 pub mod turn;
@@ -26,6 +28,8 @@ pub mod pool;
 pub mod map;
 
 mod sessions;
+
+mod engine;
 
 /// All benches.
 pub const BENCHES: &[Bench] = &[
@@ -37,6 +41,7 @@ pub const BENCHES: &[Bench] = &[
         run: map::run,
     },
     sessions::BENCH,
+    engine::BENCH,
 ];
 
 /// One bench.

@@ -107,6 +107,13 @@ impl RealCodex {
         codex
     }
 
+    /// The same home, project and settings, with another program in Codex's place.
+    #[must_use]
+    pub fn served_by(mut self, program: &Path) -> Self {
+        program.clone_into(&mut self.program);
+        self
+    }
+
     /// The native binary.
     pub fn program(&self) -> &Path {
         &self.program

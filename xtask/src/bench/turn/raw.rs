@@ -54,6 +54,11 @@ impl Raw {
         Ok(raw)
     }
 
+    /// The server's process.
+    pub(in crate::bench) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// A turn on a new thread.
     pub(in crate::bench) fn new_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
         let thread = self.start_thread()?;

@@ -1,0 +1,189 @@
+//! The native engine beside the real Codex: the same scripted model, the same bare client.
+//!
+//! Both are app-servers on stdio, so one hand-written loop drives either. The model is a process
+//! of its own; what is counted of the servers is theirs alone.
+
+mod crowd;
+
+mod prompt;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bindery_testkit::codex::{Options, RealCodex};
+
+use super::report::{Report, Table, Target};
+use super::samples::{Plan, Ratio, Samples, interleave};
+use super::turn::model::ModelProcess;
+use super::turn::raw::Raw;
+use super::{Bench, Setup, cpu, map, memory};
+use crate::{codex, need};
+
+/// The bench as the list has it.
+pub(super) const BENCH: Bench =
+    Bench { name: "engine", about: "the native engine beside the real Codex", run };
+
+const WARM_UP: usize = 2;
+
+const ROUNDS: usize = 15;
+
+/// The most that a turn of ours may take of Codex's, from the start of the process and on a warm
+/// one.
+const MOST_RATIO: f64 = 0.08;
+
+/// The most CPU time of the engine's a turn may take, in milliseconds.
+const MOST_CPU: f64 = 3.0;
+
+/// The most megabytes the engine may have after its start.
+const MOST_MEMORY: f64 = 20.0;
+
+/// What is measured, in the order of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    CodexStart,
+    EngineStart,
+    CodexNew,
+    EngineNew,
+    CodexOpen,
+    EngineOpen,
+}
+
+use Variant::{CodexNew, CodexOpen, CodexStart, EngineNew, EngineOpen, EngineStart};
+
+impl Variant {
+    const ALL: [Self; 6] = [CodexStart, EngineStart, CodexNew, EngineNew, CodexOpen, EngineOpen];
+
+    fn name(self) -> &'static str {
+        match self {
+            CodexStart => "Codex, process start to turn finished",
+            EngineStart => "engine, process start to turn finished",
+            CodexNew => "Codex, warm process, new thread",
+            EngineNew => "engine, warm process, new thread",
+            CodexOpen => "Codex, open thread",
+            EngineOpen => "engine, open thread",
+        }
+    }
+}
+
+fn run(setup: &Setup) -> anyhow::Result<Report> {
+    need::path(&setup.root, &codex::NEED)?;
+    let bindery = map::build(&setup.root)?;
+    let plan = Plan { warm_up: WARM_UP, rounds: setup.rounds.unwrap_or(ROUNDS) };
+    let stage = Stage { model: ModelProcess::start()?, bindery };
+    let mut cast = Cast::start(&stage)?;
+    let mut own = Vec::new();
+    let times = interleave(plan, Variant::ALL.len(), |index| {
+        let variant = Variant::ALL[index];
+        let before = cpu::live_threads(cast.engine.pid())?;
+        let time = cast.measure(&stage, variant)?;
+        if variant == EngineNew {
+            own.push(cpu::live_threads(cast.engine.pid())?.saturating_sub(before));
+        }
+        Ok(time)
+    })?;
+    let own = Samples::from_times(&own[plan.warm_up..])?;
+    let mut report = report(&times, &own, &cast)?;
+    drop(cast);
+    crowd::measure(&stage, &mut report)?;
+    prompt::measure(setup, &stage.bindery, &mut report)?;
+    Ok(report)
+}
+
+/// What the servers are started on.
+struct Stage {
+    model: ModelProcess,
+    bindery: PathBuf,
+}
+
+impl Stage {
+    fn codex(&self) -> RealCodex {
+        RealCodex::on(self.model.base_url(), &Options::unrestricted())
+    }
+
+    /// The same home, project and settings, served by the engine.
+    fn engine(&self) -> RealCodex {
+        self.codex().served_by(&self.bindery)
+    }
+}
+
+/// Warm servers of both kinds.
+struct Cast {
+    codex: Raw,
+    engine: Raw,
+    /// Megabytes right after the start.
+    at_start: [f64; 2],
+}
+
+impl Cast {
+    fn start(stage: &Stage) -> anyhow::Result<Self> {
+        let mut codex = Raw::start(stage.codex())?;
+        let mut engine = Raw::start(stage.engine())?;
+        let at_start = [memory::resident(codex.pid())?, memory::resident(engine.pid())?];
+        codex.renew()?;
+        engine.renew()?;
+        Ok(Self { codex, engine, at_start })
+    }
+
+    fn measure(&mut self, stage: &Stage, variant: Variant) -> anyhow::Result<Duration> {
+        // Homes and projects are made before the clock starts.
+        let fresh = match variant {
+            CodexStart => Some(stage.codex()),
+            EngineStart => Some(stage.engine()),
+            CodexNew | EngineNew | CodexOpen | EngineOpen => None,
+        };
+        let start = Instant::now();
+        if let Some(server) = fresh {
+            return Ok(Raw::start(server)?.new_thread(start)?.finish);
+        }
+        let marks = match variant {
+            CodexStart | EngineStart | CodexNew => self.codex.new_thread(start)?,
+            EngineNew => self.engine.new_thread(start)?,
+            CodexOpen => self.codex.open_thread(start)?,
+            EngineOpen => self.engine.open_thread(start)?,
+        };
+        Ok(marks.finish)
+    }
+}
+
+fn report(times: &[Samples], own: &Samples, cast: &Cast) -> anyhow::Result<Report> {
+    let mut table = Table::of_times();
+    for (variant, samples) in Variant::ALL.iter().zip(times) {
+        table.times(variant.name(), samples);
+    }
+    let ratio = |engine: Variant, codex: Variant| {
+        let of = |variant| Variant::ALL.iter().position(|&one| one == variant).unwrap_or_default();
+        Ratio::paired(&times[of(engine)], &times[of(codex)]).map(|ratio| ratio.median)
+    };
+    let [codex_memory, engine_memory] = cast.at_start;
+    let mut sizes = Table::new(&["after the start", "RSS MB"]);
+    sizes.rows.push(vec!["Codex".to_owned(), format!("{codex_memory:.1}")]);
+    sizes.rows.push(vec!["engine".to_owned(), format!("{engine_memory:.1}")]);
+    Ok(Report {
+        title: "The native engine".to_owned(),
+        tables: vec![table, sizes],
+        targets: vec![
+            Target::ratio(
+                "process start to turn finished",
+                ratio(EngineStart, CodexStart)?,
+                MOST_RATIO,
+            ),
+            Target::ratio(
+                "turn on a warm process, new thread",
+                ratio(EngineNew, CodexNew)?,
+                MOST_RATIO,
+            ),
+            Target::ratio("turn on an open thread", ratio(EngineOpen, CodexOpen)?, MOST_RATIO),
+            Target::milliseconds("CPU of a turn on a warm process", own.median(), MOST_CPU),
+            megabytes("RSS after the start", engine_memory, MOST_MEMORY),
+        ],
+    })
+}
+
+fn megabytes(name: &str, value: f64, limit: f64) -> Target {
+    Target { name: name.to_owned(), value, limit, unit: " MB" }
+}
+
+/// A folder of this bench's under `target`.
+fn folder(root: &Path) -> PathBuf {
+    root.join("target/bindery-bench")
+}
