@@ -1,0 +1,11 @@
+//! Tests of the engine.
+
+mod stage;
+
+mod compaction;
+
+mod faults;
+
+mod interrupts;
+
+mod turns;
