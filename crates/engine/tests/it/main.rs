@@ -1,0 +1,4 @@
+//! The engine against real processes, real sandboxes and hostile input.
+#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+mod exec;
