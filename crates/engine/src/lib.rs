@@ -17,3 +17,5 @@ mod turn;
 mod tools;
 
 mod compact;
+
+pub mod exec;

@@ -9,3 +9,8 @@ mod faults;
 mod interrupts;
 
 mod turns;
+
+//! The engine against real processes, real sandboxes and hostile input.
+#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+mod exec;
