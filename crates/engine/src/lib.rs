@@ -7,3 +7,5 @@ pub mod tokens;
 pub mod model;
 
 pub mod outlet;
+
+pub mod patch;
