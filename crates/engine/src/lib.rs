@@ -19,3 +19,5 @@ mod tools;
 mod compact;
 
 pub mod exec;
+
+pub mod patch;
