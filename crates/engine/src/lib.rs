@@ -7,3 +7,7 @@ pub mod tokens;
 pub mod model;
 
 pub mod outlet;
+
+pub mod config;
+
+pub mod prompt;
