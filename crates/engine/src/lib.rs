@@ -21,3 +21,7 @@ mod compact;
 pub mod exec;
 
 pub mod patch;
+
+pub mod config;
+
+pub mod prompt;
