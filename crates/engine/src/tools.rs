@@ -1,12 +1,28 @@
 //! What a model can call: one [`Tool`] each, found by the [`Router`].
 
+mod approve;
+
+mod apply_patch;
+
 mod client;
+
+mod command;
+
+mod env;
+
+mod exec_command;
+
+mod fence;
 
 mod plan;
 
 mod router;
 
 mod session;
+
+mod shell;
+
+mod view_image;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
