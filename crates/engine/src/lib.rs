@@ -9,3 +9,9 @@ pub mod model;
 pub mod outlet;
 
 pub mod patch;
+
+pub mod diff;
+
+pub mod truncate;
+
+pub mod picture;

@@ -6,3 +6,5 @@ mod scenario;
 mod patch;
 
 mod patch_codex;
+
+mod diff;

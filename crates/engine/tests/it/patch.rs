@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bindery_engine::diff::TurnDiff;
 use bindery_engine::patch::heredoc::{BARE, Script};
 use bindery_engine::patch::{Change, Denied, Plan, changes, report};
 use proptest::prelude::*;
@@ -19,29 +20,40 @@ pub(crate) struct Outcome {
     pub(crate) written: bool,
     /// What a client is shown, where it came so far.
     pub(crate) changes: Option<Vec<Change>>,
+    /// What the turn has changed, as git shows it.
+    pub(crate) diff: String,
 }
 
 /// Gives a scenario to our engine, as the loop would.
 pub(crate) fn run(given: &Given, cwd: &Path) -> Outcome {
     match given {
-        Given::Patch(text) => apply(text, cwd),
+        Given::Patch(text) => apply(text, cwd, cwd),
         Given::Script(script) => match Script::read(script) {
-            Script::Patch { folder, text } => apply(&text, &Script::cwd(folder.as_deref(), cwd)),
-            Script::Bare => Outcome { text: BARE.to_owned(), written: false, changes: None },
+            Script::Patch { folder, text } => {
+                apply(&text, &Script::cwd(folder.as_deref(), cwd), cwd)
+            }
+            Script::Bare => nothing(BARE),
             Script::Other => panic!("the script is not taken for a patch: {script}"),
         },
     }
 }
 
-fn apply(text: &str, cwd: &Path) -> Outcome {
-    match Plan::make(text, cwd) {
-        Err(refused) => Outcome { text: refused.to_string(), written: false, changes: None },
-        Ok(plan) => {
-            let outcome = plan.write(&|_| Ok(()));
-            let (text, written) = (report::told(&outcome), outcome.is_ok());
-            Outcome { text, written, changes: Some(changes(&plan)) }
-        }
+fn nothing(text: &str) -> Outcome {
+    Outcome { text: text.to_owned(), written: false, changes: None, diff: String::new() }
+}
+
+fn apply(text: &str, cwd: &Path, root: &Path) -> Outcome {
+    let plan = match Plan::make(text, cwd) {
+        Ok(plan) => plan,
+        Err(refused) => return nothing(&refused.to_string()),
+    };
+    let outcome = plan.write(&|_| Ok(()));
+    let mut diff = TurnDiff::new(root);
+    if let Ok(done) = &outcome {
+        diff.note(&plan, done);
     }
+    let (text, written) = (report::told(&outcome), outcome.is_ok());
+    Outcome { text, written, changes: Some(changes(&plan)), diff: diff.text() }
 }
 
 #[test]

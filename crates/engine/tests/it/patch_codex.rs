@@ -26,7 +26,18 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("move_swap", "Codex loses one of the files, we touch none"),
     ("link_and_its_file", "two names of one file are one file to us"),
     ("script_bare_patch", "our own words"),
+    ("add_over_binary", SHOWN),
+    ("link_added_over", SHOWN),
+    ("link_deleted", SHOWN),
+    ("link_moved", SHOWN),
+    ("link_updated", SHOWN),
+    ("link_to_folder", PLACE),
+    ("link_to_nothing_added", PLACE),
 ];
+
+const PLACE: &str = "the turn's diff tells files by where they are, as git knows them";
+
+const SHOWN: &str = "Codex shows no diff of a turn that touches links or what is no text, we do";
 
 const BEFORE: &str = "what cannot be written is refused before anything is, and with the cause";
 
@@ -38,6 +49,7 @@ struct Came {
     text: String,
     files: Files,
     changes: Value,
+    diff: String,
 }
 
 #[tokio::test]
@@ -103,7 +115,11 @@ async fn theirs(scenario: &Scenario, lines: &mut Lines) -> (PathBuf, Came) {
     let change =
         items.map(|message| &message["params"]["item"]).find(|item| item["type"] == "fileChange");
     let changes = change.map_or(Value::Null, |item| plain(&item["changes"], &cwd));
-    let came = Came { text: String::new(), files: files(&cwd), changes };
+    let diffs = lines.transcript()[begun..].iter().map(|line| &line["msg"]);
+    let mut diffs = diffs.filter(|message| message["method"] == "turn/diff/updated");
+    let diff = diffs.next_back().and_then(|message| message["params"]["diff"].as_str());
+    let diff = anywhere(diff.unwrap_or_default(), &cwd);
+    let came = Came { text: String::new(), files: files(&cwd), changes, diff };
     (cwd, came)
 }
 
@@ -111,7 +127,8 @@ fn ours(scenario: &Scenario) -> Came {
     let (_folder, cwd) = scenario.stage();
     let outcome = run(&scenario.given(), &cwd);
     let changes = outcome.changes.map_or(Value::Null, |changes| plain(&json!(changes), &cwd));
-    Came { text: anywhere(&outcome.text, &cwd), files: files(&cwd), changes }
+    let diff = anywhere(&outcome.diff, &cwd);
+    Came { text: anywhere(&outcome.text, &cwd), files: files(&cwd), changes, diff }
 }
 
 fn plain(value: &Value, cwd: &Path) -> Value {
