@@ -25,3 +25,9 @@ pub mod patch;
 pub mod config;
 
 pub mod prompt;
+
+pub mod diff;
+
+pub mod truncate;
+
+pub mod picture;

@@ -23,6 +23,7 @@ pub mod heredoc;
 
 pub mod spec;
 
+pub(crate) use changes::hunks;
 pub use changes::{Change, Kind, changes};
 pub use plan::{Action, Before, MAX_BYTES, Plan, Refused, Step, Target};
 pub use write::{Confine, Denied, Done, Halted};

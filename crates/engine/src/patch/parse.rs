@@ -173,10 +173,13 @@ impl<'a> Reader<'a> {
         let to = to.map(str::to_owned);
         self.at += usize::from(to.is_some());
         let mut chunks: Vec<Chunk> = Vec::new();
-        while let Some(line) = self.peek().filter(|line| !ends_update(line)) {
+        while let Some(line) = self.in_update() {
             if chunks.last().is_some_and(|chunk| chunk.at_end) && line.trim().is_empty() {
                 self.at += 1;
                 continue;
+            }
+            if chunks.is_empty() && line.trim_end() == END_OF_FILE {
+                break;
             }
             let chunk = self.chunk(line, chunks.is_empty())?;
             chunks.push(chunk);
@@ -203,7 +206,7 @@ impl<'a> Reader<'a> {
                 return Err(self.wrong(text));
             }
         }
-        while let Some(line) = self.peek().filter(|line| !ends_update(line)) {
+        while let Some(line) = self.in_update() {
             if line.trim_end() == END_OF_FILE && !chunk.lines.is_empty() {
                 chunk.at_end = true;
                 self.at += 1;
@@ -218,7 +221,7 @@ impl<'a> Reader<'a> {
 
     /// What is wrong with a chunk that has no lines.
     fn no_change(&self) -> Misread {
-        let over = |line: &&str| ends_update(line) || line.trim_end() == END_OF_FILE;
+        let over = |line: &&str| matches!(line.trim_end(), END | END_OF_FILE) || self.at_last();
         let Some(line) = self.peek().filter(|line| !over(line)) else {
             return self.wrong("Update hunk does not contain any lines".to_owned());
         };
@@ -237,6 +240,16 @@ impl<'a> Reader<'a> {
 
     fn wrong(&self, text: String) -> Misread {
         Misread::Hunk { line: self.at + 1, text }
+    }
+
+    /// The next line, unless the update is over.
+    fn in_update(&self) -> Option<&'a str> {
+        self.peek().filter(|line| !ends_update(line) && !self.at_last())
+    }
+
+    /// The last line closes the patch even where it is indented.
+    fn at_last(&self) -> bool {
+        self.at + 1 >= self.lines.len()
     }
 
     fn peek(&self) -> Option<&'a str> {
@@ -262,7 +275,7 @@ fn marker(line: &str) -> Option<Option<&str>> {
     if line.trim_end() == "@@" {
         return Some(None);
     }
-    line.strip_prefix("@@ ").map(Some)
+    line.trim_end().strip_prefix("@@ ").map(Some)
 }
 
 fn change(line: &str) -> Option<Line> {
