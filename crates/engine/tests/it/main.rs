@@ -1,0 +1,7 @@
+//! The engine against doubles of what it talks to.
+
+mod wires;
+
+mod faults;
+
+mod bodies;
