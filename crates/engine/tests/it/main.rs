@@ -23,3 +23,11 @@ mod patch;
 mod patch_codex;
 
 mod diff;
+
+//! The engine against doubles of what it talks to.
+
+mod wires;
+
+mod faults;
+
+mod bodies;
