@@ -46,6 +46,22 @@ async fn until(deltas: &mut Deltas, words: &str) -> String {
     seen
 }
 
+/// Interrupts a command until it ends: a shell that is about to start a program does not pass one
+/// on to it.
+async fn interrupted(processes: &Processes, session: i32) -> State {
+    let none = CancellationToken::new();
+    let interrupts = async {
+        loop {
+            let window = Duration::from_millis(100);
+            let chunk = processes.write(session, "\u{3}", window, &none).await.unwrap();
+            if let State::Exited(_) = chunk.state {
+                return chunk.state;
+            }
+        }
+    };
+    tokio::time::timeout(LONG, interrupts).await.expect("no interrupt reached it")
+}
+
 /// Waits until a process is gone; one that nobody has reaped yet is.
 async fn gone(process: &str) {
     let alive = || {
@@ -104,9 +120,7 @@ async fn a_terminal_is_one_and_an_interrupt_reaches_it() {
     let command = on_terminal("test -t 0 && test -t 1 && echo ready; sleep 1000");
     let (process, mut deltas) = processes.start(command).unwrap();
     until(&mut deltas, "ready").await;
-    let none = CancellationToken::new();
-    let chunk = processes.write(process.session(), "\u{3}", LONG, &none).await.unwrap();
-    assert_eq!(chunk.state, State::Exited(130));
+    assert_eq!(interrupted(&processes, process.session()).await, State::Exited(130));
 }
 
 #[tokio::test]
@@ -117,8 +131,7 @@ async fn without_a_terminal_only_an_interrupt_is_taken() {
     let none = CancellationToken::new();
     let refused = processes.write(process.session(), "words\n", LONG, &none).await;
     assert!(matches!(refused, Err(ExecError::NoInput(_))));
-    let chunk = processes.write(process.session(), "\u{3}", LONG, &none).await.unwrap();
-    assert_eq!(chunk.state, State::Exited(130));
+    assert_eq!(interrupted(&processes, process.session()).await, State::Exited(130));
 }
 
 #[tokio::test]
