@@ -51,12 +51,7 @@ impl Tool for ApplyPatch {
 }
 
 /// Applies a patch; gives what the model is told, be it of a failure.
-pub(super) async fn apply(
-    id: &str,
-    text: String,
-    cwd: PathBuf,
-    cx: &Cx,
-) -> Result<String, Ended> {
+pub(super) async fn apply(id: &str, text: String, cwd: PathBuf, cx: &Cx) -> Result<String, Ended> {
     let begun_at = Instant::now();
     let made = blocking(move || Plan::make(&text, &cwd)).await?;
     // A patch that does not fit is between the model and us: nobody else is told.

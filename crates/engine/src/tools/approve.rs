@@ -40,8 +40,8 @@ pub(super) struct CommandAsk<'a> {
 /// May this command run?
 pub(super) async fn command(ask: CommandAsk<'_>, cx: &Cx) -> Verdict {
     let CommandAsk { item_id, kind, command, cwd, reason, rule } = ask;
-    let amendment =
-        rule.map(|rule| json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": rule } }));
+    let amendment = rule
+        .map(|rule| json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": rule } }));
     let mut decisions = vec![json!("accept")];
     if kind == "command" {
         decisions.push(json!("acceptForSession"));

@@ -68,7 +68,9 @@ mod tests {
         let fence = Fence::Roots(vec![PathBuf::from("/p")]);
         let open = |path: &str| fence.check(Path::new(path)).is_ok();
         assert!(open("/p/src/lib.rs") && open("/p/.github/x"));
-        assert!(!open("/q/x") && !open("/px") && !open("/p/.git/hooks/x") && !open("/p/a/.codex/y"));
+        assert!(
+            !open("/q/x") && !open("/px") && !open("/p/.git/hooks/x") && !open("/p/a/.codex/y")
+        );
         assert!(Fence::Open.check(Path::new("/q")).is_ok());
         assert!(Fence::of(&Standing::new("m", "/p")).check(Path::new("/p/x")).is_err());
     }

@@ -28,11 +28,19 @@ pub(crate) struct Session {
 struct State {
     plan: Vec<Step>,
     files: Vec<String>,
-    diff: Option<(String, TurnDiff)>,
+    diff: Option<Touched>,
     watched: HashMap<exec::Session, Watched>,
     commands: HashSet<(Vec<String>, PathBuf, bool)>,
     prefixes: Vec<Vec<String>>,
     places: HashSet<PathBuf>,
+}
+
+/// What a turn changed.
+struct Touched {
+    turn_id: String,
+    diff: TurnDiff,
+    /// It changed since it was told.
+    news: bool,
 }
 
 struct Watched {
@@ -73,19 +81,21 @@ impl Session {
         }
         let surplus = state.files.len().saturating_sub(FILES);
         state.files.drain(..surplus);
-        if state.diff.as_ref().is_none_or(|(turn, _)| turn != turn_id) {
-            state.diff = Some((turn_id.to_owned(), TurnDiff::new(cwd)));
+        if state.diff.as_ref().is_none_or(|touched| touched.turn_id != turn_id) {
+            let (turn_id, diff) = (turn_id.to_owned(), TurnDiff::new(cwd));
+            state.diff = Some(Touched { turn_id, diff, news: false });
         }
-        if let Some((_, diff)) = &mut state.diff {
-            diff.note(plan, done);
+        if let Some(touched) = &mut state.diff {
+            touched.diff.note(plan, done);
+            touched.news = true;
         }
     }
 
-    /// The turn's diff; none while it changed nothing.
-    pub(crate) fn turn_diff(&self, turn_id: &str) -> Option<String> {
-        let state = self.lock();
-        let (_, diff) = state.diff.as_ref().filter(|(turn, _)| turn == turn_id)?;
-        Some(diff.text())
+    /// The turn's diff, if it changed since it was told.
+    pub(crate) fn new_diff(&self, turn_id: &str) -> Option<String> {
+        let mut state = self.lock();
+        let touched = state.diff.as_mut().filter(|touched| touched.turn_id == turn_id)?;
+        std::mem::take(&mut touched.news).then(|| touched.diff.text())
     }
 
     /// A person said yes to this command for the whole thread.
@@ -202,7 +212,8 @@ mod tests {
             prefix_rule: None,
         };
         assert!(session.is_allowed(&wanted("cargo test -p x")));
-        for script in ["cargo", "cargo build", "cargo test; rm x", "cargo test $(rm x)", "cargo test\nrm"]
+        for script in
+            ["cargo", "cargo build", "cargo test; rm x", "cargo test $(rm x)", "cargo test\nrm"]
         {
             assert!(!session.is_allowed(&wanted(script)), "{script}");
         }

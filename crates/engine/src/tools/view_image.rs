@@ -69,7 +69,8 @@ impl Tool for ViewImage {
                 Ok(Err(error)) => return Ended::text(format!("view_image failed: {error}")),
                 Err(_) => return Ended::text("view_image failed inside the engine"),
             };
-            let item = json!({ "type": "imageView", "id": call.id, "path": path.to_string_lossy() });
+            let item =
+                json!({ "type": "imageView", "id": call.id, "path": path.to_string_lossy() });
             let begun = cx.voice.begin(item);
             cx.voice.complete(begun);
             Ended::Output(Output::Content(vec![picture.content(detail).into()]))

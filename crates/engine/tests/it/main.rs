@@ -1,20 +1,18 @@
-//! The engine against scripted models, real processes, real sandboxes and hostile input.
+//! The engine against scripted models, real processes, real sandboxes, the real Codex and hostile
+//! input.
 #![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 mod stage;
 
-mod compaction;
-
-mod exec;
+mod turns;
 
 mod turn_faults;
 
 mod interrupts;
 
-mod turns;
+mod compaction;
 
-//! The engine against folders of scenarios, made-up input and the real Codex.
-#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+mod tools;
 
 mod scenario;
 
@@ -24,7 +22,7 @@ mod patch_codex;
 
 mod diff;
 
-//! The engine against doubles of what it talks to.
+mod exec;
 
 mod wires;
 

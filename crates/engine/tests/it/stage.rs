@@ -20,11 +20,11 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 
 /// Long enough for any machine; a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One thing the model does.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub(crate) enum Act {
     Tell(ModelEvent),
     /// The answer ends here, having cost so many tokens.
     Cost(u64),
@@ -37,16 +37,21 @@ pub enum Act {
 }
 
 /// Answers each request with the next list of acts; the last one again when there are no more.
-pub struct Scripted {
+pub(crate) struct Scripted {
     acts: Mutex<VecDeque<Vec<Act>>>,
-    pub requests: Mutex<Vec<ModelRequest>>,
+    pub(crate) requests: Mutex<Vec<ModelRequest>>,
     asked: watch::Sender<usize>,
     gate: tokio::sync::Semaphore,
 }
 
 impl Scripted {
+    /// What it does from now on.
+    pub(crate) fn then(&self, acts: Vec<Vec<Act>>) {
+        *self.acts.lock().expect("acts") = acts.into();
+    }
+
     /// Lets one gate of the script go.
-    pub fn open_gate(&self) {
+    pub(crate) fn open_gate(&self) {
         self.gate.add_permits(1);
     }
 }
@@ -93,11 +98,11 @@ fn cost(total: u64) -> TokenCount {
 type Answerer = Box<dyn Fn(&str, &Value) -> Option<Result<Value, Refusal>> + Send + Sync>;
 
 /// Hears everything, answers as told; a question without an answer stays open.
-pub struct Ears {
-    pub heard: Mutex<Vec<(&'static str, Value)>>,
+pub(crate) struct Ears {
+    pub(crate) heard: Mutex<Vec<(&'static str, Value)>>,
     count: watch::Sender<usize>,
     answerer: Answerer,
-    pub open: Arc<Mutex<usize>>,
+    pub(crate) open: Arc<Mutex<usize>>,
 }
 
 impl Ears {
@@ -145,9 +150,9 @@ impl Drop for Question {
 }
 
 /// Keeps entries; fails from the given one on.
-pub struct Book {
-    pub entries: Mutex<Vec<Entry>>,
-    pub room: Mutex<usize>,
+pub(crate) struct Book {
+    pub(crate) entries: Mutex<Vec<Entry>>,
+    pub(crate) room: Mutex<usize>,
 }
 
 impl Journal for Book {
@@ -163,40 +168,40 @@ impl Journal for Book {
 }
 
 /// Everything around one thread.
-pub struct Stage {
-    pub thread: Thread,
-    pub model: Arc<Scripted>,
-    pub ears: Arc<Ears>,
-    pub book: Arc<Book>,
-    pub folder: tempfile::TempDir,
-    pub tasks: TaskTracker,
+pub(crate) struct Stage {
+    pub(crate) thread: Thread,
+    pub(crate) model: Arc<Scripted>,
+    pub(crate) ears: Arc<Ears>,
+    pub(crate) book: Arc<Book>,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) tasks: TaskTracker,
 }
 
 /// What differs from stage to stage.
-pub struct Setting {
-    pub script: Vec<Vec<Act>>,
-    pub profile: Profile,
-    pub answerer: Answerer,
-    pub change: Box<dyn FnOnce(&mut ThreadSettings)>,
+pub(crate) struct Setting {
+    pub(crate) script: Vec<Vec<Act>>,
+    pub(crate) profile: Profile,
+    pub(crate) answerer: Answerer,
+    pub(crate) change: Box<dyn FnOnce(&mut ThreadSettings)>,
 }
 
 impl Setting {
-    pub fn new(script: Vec<Vec<Act>>) -> Self {
+    pub(crate) fn new(script: Vec<Vec<Act>>) -> Self {
         let profile = Profile { exec: ExecForm::None, plan: true, ..Profile::unknown("m") };
         Self { script, profile, answerer: Box::new(|_, _| None), change: Box::new(|_| {}) }
     }
 
-    pub fn change(mut self, change: impl FnOnce(&mut ThreadSettings) + 'static) -> Self {
+    pub(crate) fn change(mut self, change: impl FnOnce(&mut ThreadSettings) + 'static) -> Self {
         self.change = Box::new(change);
         self
     }
 
-    pub fn profile(mut self, change: impl FnOnce(&mut Profile)) -> Self {
+    pub(crate) fn profile(mut self, change: impl FnOnce(&mut Profile)) -> Self {
         change(&mut self.profile);
         self
     }
 
-    pub fn answer(
+    pub(crate) fn answer(
         mut self,
         answerer: impl Fn(&str, &Value) -> Option<Result<Value, Refusal>> + Send + Sync + 'static,
     ) -> Self {
@@ -204,7 +209,7 @@ impl Setting {
         self
     }
 
-    pub fn open(self) -> Stage {
+    pub(crate) fn open(self) -> Stage {
         let folder = tempfile::tempdir().expect("a folder");
         let model = Arc::new(Scripted {
             acts: Mutex::new(self.script.into()),
@@ -235,24 +240,24 @@ impl Setting {
 }
 
 impl Stage {
-    pub fn new(script: Vec<Vec<Act>>) -> Self {
+    pub(crate) fn new(script: Vec<Vec<Act>>) -> Self {
         Setting::new(script).open()
     }
 
     /// Starts a turn and waits for its end.
-    pub async fn turn(&self, text: &str) -> Value {
+    pub(crate) async fn turn(&self, text: &str) -> Value {
         let before = self.count("turn/completed");
         self.thread.start_turn(TurnInput::text(text)).await.expect("a turn");
         self.ended(before).await
     }
 
     /// Waits for a turn's end, after so many that have ended already.
-    pub async fn ended(&self, before: usize) -> Value {
+    pub(crate) async fn ended(&self, before: usize) -> Value {
         self.wait("turn/completed", before).await["turn"].clone()
     }
 
     /// Waits until a message was heard more often than `before` times, and gives it.
-    pub async fn wait(&self, method: &str, before: usize) -> Value {
+    pub(crate) async fn wait(&self, method: &str, before: usize) -> Value {
         self.wait_for(&format!("`{method}`"), |heard| {
             let mut all = heard.iter().filter(|(name, _)| *name == method);
             all.nth(before).map(|(_, params)| params.clone())
@@ -260,7 +265,7 @@ impl Stage {
         .await
     }
 
-    pub async fn wait_for<T>(
+    pub(crate) async fn wait_for<T>(
         &self,
         what: &str,
         find: impl Fn(&[(&'static str, Value)]) -> Option<T>,
@@ -280,30 +285,30 @@ impl Stage {
     }
 
     /// Waits until the model was asked so many times.
-    pub async fn asked(&self, times: usize) {
+    pub(crate) async fn asked(&self, times: usize) {
         let mut asked = self.model.asked.subscribe();
         let waiting = asked.wait_for(|count| *count >= times);
         let reached = tokio::time::timeout(PATIENCE, waiting).await;
         reached.expect("the model was not asked").expect("a model");
     }
 
-    pub fn count(&self, method: &str) -> usize {
+    pub(crate) fn count(&self, method: &str) -> usize {
         self.ears.heard.lock().expect("ears").iter().filter(|(name, _)| *name == method).count()
     }
 
     /// What was heard, a line each.
-    pub fn sketch(&self) -> Vec<String> {
+    pub(crate) fn sketch(&self) -> Vec<String> {
         self.ears.heard.lock().expect("ears").iter().map(sketch).collect()
     }
 
     /// The input of a request, as JSON.
-    pub fn input(&self, request: usize) -> Value {
+    pub(crate) fn input(&self, request: usize) -> Value {
         let requests = self.model.requests.lock().expect("requests");
         json!(requests.get(request).expect("a request").input)
     }
 
     /// The input of the last request, a line for each item.
-    pub fn input_lines(&self, request: usize) -> Vec<String> {
+    pub(crate) fn input_lines(&self, request: usize) -> Vec<String> {
         let input = self.input(request);
         input.as_array().expect("a list").iter().map(item_line).collect()
     }
@@ -341,7 +346,7 @@ fn sketch((method, params): &(&'static str, Value)) -> String {
 }
 
 /// An item of a request in one line.
-pub fn item_line(item: &Value) -> String {
+pub(crate) fn item_line(item: &Value) -> String {
     match item["type"].as_str().unwrap_or_default() {
         "message" => {
             let texts = item["content"].as_array().expect("content").iter();
@@ -361,7 +366,7 @@ pub fn item_line(item: &Value) -> String {
 }
 
 /// A whole message, streamed in two pieces.
-pub fn say(text: &str) -> Vec<Act> {
+pub(crate) fn say(text: &str) -> Vec<Act> {
     let whole = assistant(text);
     let (head, tail) = text.split_at(text.len() / 2);
     vec![
@@ -372,14 +377,14 @@ pub fn say(text: &str) -> Vec<Act> {
     ]
 }
 
-pub fn assistant(text: &str) -> HistoryItem {
+pub(crate) fn assistant(text: &str) -> HistoryItem {
     let mut message = Message::text(Role::Assistant, text);
     message.id = Some("msg_1".to_owned());
     message.into()
 }
 
 /// A call, without an end of the answer.
-pub fn call(id: &str, name: &str, arguments: &Value) -> Act {
+pub(crate) fn call(id: &str, name: &str, arguments: &Value) -> Act {
     let item = Item::FunctionCall(FunctionCall {
         id: None,
         name: name.to_owned(),
@@ -394,7 +399,7 @@ pub fn call(id: &str, name: &str, arguments: &Value) -> Act {
 }
 
 /// A call with free text.
-pub fn free_call(id: &str, name: &str, input: &str) -> Act {
+pub(crate) fn free_call(id: &str, name: &str, input: &str) -> Act {
     let item = Item::CustomToolCall(CustomCall {
         id: None,
         name: name.to_owned(),
@@ -405,15 +410,15 @@ pub fn free_call(id: &str, name: &str, input: &str) -> Act {
     Act::Tell(ModelEvent::ItemDone(item.into()))
 }
 
-pub fn fail(kind: Fault) -> Vec<Act> {
+pub(crate) fn fail(kind: Fault) -> Vec<Act> {
     vec![Act::Fail(error(kind))]
 }
 
-pub fn error(kind: Fault) -> ModelError {
+pub(crate) fn error(kind: Fault) -> ModelError {
     ModelError { kind, message: format!("a fault of kind {kind:?}"), status: None }
 }
 
 /// Words of a plan with one step.
-pub fn plan() -> Value {
+pub(crate) fn plan() -> Value {
     json!({ "plan": [{ "step": "Look", "status": "in_progress" }] })
 }
