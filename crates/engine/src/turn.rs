@@ -229,6 +229,10 @@ impl<'a> Turn<'a> {
 
     /// The user's words become part of the history and an item of the turn.
     async fn take(&mut self, input: TurnInput) {
+        // A turn without words is the model's to go on as it likes.
+        if input.input.is_empty() {
+            return;
+        }
         let prompter = Arc::clone(&self.core.makings.prompter);
         let items = prompter.user(&self.core.standing, &input.input).await;
         self.record(items);

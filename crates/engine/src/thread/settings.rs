@@ -8,6 +8,7 @@ use bindery_core::open::Open;
 use bindery_core::wire::app_server::input::UserInput;
 use serde_json::Value;
 
+use super::error::ThreadError;
 use super::journal::Journal;
 use super::permit::{Approval, Sandbox};
 use crate::item::HistoryItem;
@@ -206,6 +207,19 @@ impl TurnInput {
     /// Plain words.
     pub fn text(text: impl Into<String>) -> Self {
         Self { input: vec![Open::Known(UserInput::text(text))], ..Self::default() }
+    }
+
+    /// Says what of it cannot be taken.
+    pub(super) fn check(&self) -> Result<(), ThreadError> {
+        let far = |input: &Open<UserInput>| match input {
+            Open::Known(UserInput::Image { url, .. }) => !url.starts_with("data:"),
+            _ => false,
+        };
+        if self.input.iter().any(far) {
+            let words = "remote image URLs are not supported; use an inline data URL instead";
+            return Err(ThreadError::BadInput(words.to_owned()));
+        }
+        Ok(())
     }
 }
 
