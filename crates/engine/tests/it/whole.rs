@@ -97,11 +97,6 @@ async fn every_fault_ends_the_turn_and_the_thread_goes_on() {
         ),
         ("busy", vec![Step::failed("server_is_overloaded", "x")], json!("serverOverloaded")),
         (
-            "long",
-            vec![Step::failed("context_length_exceeded", "x")],
-            json!("contextWindowExceeded"),
-        ),
-        (
             "silence",
             vec![Step::begin("Once"), Step::Silence],
             json!({ "responseStreamDisconnected": { "httpStatusCode": null } }),
@@ -149,4 +144,20 @@ async fn the_demo_model_takes_turns() {
     let stage = on(&Provider::demo());
     assert_eq!(stage.turn("hello").await["status"], "completed");
     assert!(!text(&stage.parts()).is_empty());
+}
+
+#[tokio::test]
+async fn an_overflow_compacts_and_the_turn_goes_on() {
+    for wire in WIRES {
+        let model = Model::start(Script::new([
+            Reply::new([Step::failed("context_length_exceeded", "too long")]),
+            Reply::text("The summary."),
+            Reply::text("All done."),
+        ]));
+        let stage = stage(wire, &model);
+        assert_eq!(stage.turn("go").await["status"], "completed", "{wire:?}");
+        assert_eq!(text(&stage.parts()), "All done.", "{wire:?}");
+        let sent = model.bodies().pop().expect("a body").to_string();
+        assert!(sent.contains("The summary."), "{wire:?}: {sent}");
+    }
 }
