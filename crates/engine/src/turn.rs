@@ -49,7 +49,7 @@ pub(crate) struct Core {
 /// What a turn is for.
 pub(crate) enum Job {
     /// The user said something.
-    Input(TurnInput),
+    Input(Box<TurnInput>),
     /// The history is to be replaced by a summary.
     Compact,
 }
@@ -130,7 +130,7 @@ impl<'a> Turn<'a> {
             self.compact(crate::compact::When::BeforeTurn).await?;
         }
         self.tell_context().await?;
-        self.take(input).await;
+        self.take(*input).await;
         loop {
             self.take_waiting().await?;
             let more = self.step().await?;

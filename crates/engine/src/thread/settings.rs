@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::error::ThreadError;
 use super::journal::Journal;
 use super::permit::{Approval, Sandbox};
+use crate::guard::Guard;
 use crate::item::HistoryItem;
 use crate::model::Model;
 use crate::outlet::Outlet;
@@ -136,6 +137,8 @@ pub struct Makings {
     pub journal: Arc<dyn Journal>,
     /// What the model is told around the user's words.
     pub prompter: Arc<dyn Prompter>,
+    /// Who decides about commands.
+    pub guard: Arc<dyn Guard>,
     /// What time it is.
     pub clock: Clock,
 }

@@ -8,6 +8,7 @@ use bindery_core::map::app_server_to_part::{TurnContext, TurnMapper};
 use bindery_core::part::Part;
 use bindery_core::wire::app_server::notification::{self, Body, Notification};
 use bindery_core::wire::app_server::request::{self, ServerRequest};
+use bindery_engine::guard::{Guard, NoFence};
 use bindery_engine::item::{CustomCall, FunctionCall, HistoryItem, Item, Message, Role};
 use bindery_engine::model::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest};
 use bindery_engine::outlet::{Outlet, Refusal};
@@ -188,6 +189,7 @@ pub(crate) struct Setting {
     pub(crate) other: Option<Arc<dyn Model>>,
     pub(crate) profile: Profile,
     pub(crate) answerer: Answerer,
+    pub(crate) guard: Arc<dyn Guard>,
     pub(crate) change: Box<dyn FnOnce(&mut ThreadSettings)>,
 }
 
@@ -199,6 +201,7 @@ impl Setting {
             other: None,
             profile,
             answerer: Box::new(|_, _| None),
+            guard: Arc::new(NoFence),
             change: Box::new(|_| {}),
         }
     }
@@ -246,6 +249,7 @@ impl Setting {
             outlet: Arc::clone(&ears) as _,
             journal: Arc::clone(&book) as _,
             prompter: Arc::new(PlainPrompter { profile: self.profile }),
+            guard: self.guard,
             clock: system_clock,
         };
         let mut settings = ThreadSettings::new("thread-1", Standing::new("m", folder.path()));
