@@ -7,3 +7,13 @@ pub mod tokens;
 pub mod model;
 
 pub mod outlet;
+
+pub mod prompter;
+
+pub mod thread;
+
+mod turn;
+
+mod tools;
+
+mod compact;
