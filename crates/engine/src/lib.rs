@@ -8,6 +8,8 @@ pub mod model;
 
 pub mod outlet;
 
+pub mod service;
+
 pub mod prompter;
 
 pub mod thread;

@@ -106,9 +106,6 @@ pub(crate) const LEFT_OUT: &[&str] = &[
     "fuzzyFileSearch/sessionStop",
 ];
 
-/// Served methods that need the experimental capability.
-pub(crate) const EXPERIMENTAL: &[&str] = &[];
-
 /// How a method is run; none for one that is not served.
 pub(crate) fn served(method: &str) -> Option<Run> {
     SERVED.iter().find(|(name, _)| *name == method).map(|(_, run)| *run)
