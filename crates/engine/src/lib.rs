@@ -19,3 +19,7 @@ mod turn;
 mod tools;
 
 mod compact;
+
+pub mod config;
+
+pub mod prompt;
