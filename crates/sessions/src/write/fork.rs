@@ -174,7 +174,7 @@ fn envelop(path: &Path, from: impl Read, recorder: &mut Recorder) -> Result<(), 
         }
         let Ok((item, _)) = line.payload::<&RawValue>() else { continue };
         let item = serde_json::from_str(item.get()).unwrap_or_default();
-        for shown in shown_of(&item) {
+        if let Some(shown) = shown_of(&item) {
             recorder.record(&shown)?;
         }
         recorder.record(&Record::ResponseItem(item))?;
