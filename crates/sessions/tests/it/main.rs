@@ -20,3 +20,7 @@ mod pages;
 mod live;
 
 mod real_codex;
+
+mod resumed;
+
+mod written;
