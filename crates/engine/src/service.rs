@@ -9,7 +9,11 @@ pub mod connection;
 
 mod crowd;
 
+pub mod disk;
+
 mod ears;
+
+pub mod house;
 
 mod line;
 

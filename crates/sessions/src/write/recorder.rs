@@ -53,8 +53,13 @@ impl Sink for File {
 impl Recorder {
     /// Begins a session in a Codex home.
     pub fn create(home: &Path, meta: &Meta, clock: Clock) -> Result<Self, Error> {
-        let hold = Hold::take(home, &meta.id)?;
         let now = clock.millis();
+        Self::create_at(home, meta, clock, now)
+    }
+
+    /// The same for a session that began earlier: the file's name and first line say when.
+    pub fn create_at(home: &Path, meta: &Meta, clock: Clock, now: i64) -> Result<Self, Error> {
+        let hold = Hold::take(home, &meta.id)?;
         let path = place::new_file(home, &meta.id, &clock, now);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(record_error(folder))?;
