@@ -50,6 +50,11 @@ impl House {
         Self { home, overrides }
     }
 
+    /// The folder that holds configuration and sessions.
+    pub fn codex_home(&self) -> &Path {
+        &self.home.codex
+    }
+
     /// What a thread in this folder would run on.
     pub fn outfit(&self, cwd: &Path) -> Result<Outfit, ConfigError> {
         let config = Config::load(&self.home, cwd, &self.overrides)?;
