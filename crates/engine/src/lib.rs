@@ -8,8 +8,6 @@ pub mod model;
 
 pub mod outlet;
 
-pub mod service;
-
 pub mod prompter;
 
 pub mod thread;
@@ -20,6 +18,18 @@ mod tools;
 
 mod compact;
 
+pub mod exec;
+
+pub mod patch;
+
 pub mod config;
 
 pub mod prompt;
+
+pub mod diff;
+
+pub mod truncate;
+
+pub mod picture;
+
+pub mod service;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::item::{Content, HistoryItem, Message, Role};
 use crate::thread::Standing;
+use crate::truncate::Budget;
 
 /// Makes prompts.
 pub trait Prompter: Send + Sync {
@@ -67,10 +68,10 @@ pub struct Profile {
     pub images: bool,
     /// Whether it may call several tools at once.
     pub parallel: bool,
-    /// Bytes of a tool's output it is sent.
-    pub output_bytes: usize,
-    /// Whether cuts are told in tokens or in characters.
-    pub cut_in_tokens: bool,
+    /// Whether it may ask to be shown one that is in a file.
+    pub view_image: bool,
+    /// How much of a tool's output it is sent.
+    pub truncation: Budget,
     /// Reasoning effort, where nobody says otherwise.
     pub effort: Option<String>,
     /// Summary of thoughts, where nobody says otherwise.
@@ -116,8 +117,8 @@ impl Profile {
             plan: false,
             images: true,
             parallel: true,
-            output_bytes: 10_000,
-            cut_in_tokens: false,
+            view_image: false,
+            truncation: Budget::Bytes(10_000),
             effort: None,
             summary: Some("auto".to_owned()),
             verbosity: None,

@@ -1,6 +1,18 @@
 //! What a model can call: one [`Tool`] each, found by the [`Router`].
 
+mod approve;
+
+mod apply_patch;
+
 mod client;
+
+mod command;
+
+mod env;
+
+mod exec_command;
+
+mod fence;
 
 mod plan;
 
@@ -8,7 +20,11 @@ mod router;
 
 mod session;
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod shell;
+
+mod view_image;
+
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -70,7 +86,6 @@ pub(crate) struct Cx {
     pub(crate) standing: Standing,
     pub(crate) profile: Profile,
     pub(crate) session: Arc<Session>,
-    last_diff: Mutex<String>,
 }
 
 impl Cx {
@@ -80,17 +95,13 @@ impl Cx {
             standing: core.standing.clone(),
             profile: profile.clone(),
             session: Arc::clone(&core.session),
-            last_diff: Mutex::default(),
         }
     }
 
-    /// Tells the turn's diff, if it is another than the one told last.
+    /// Tells the turn's diff, if it changed since it was told last.
     pub(crate) fn tell_diff(&self) {
-        let Some(diff) = self.session.turn_diff(self.voice.turn_id()) else { return };
-        let mut last = self.last_diff.lock().unwrap_or_else(PoisonError::into_inner);
-        if *last != diff {
+        if let Some(diff) = self.session.new_diff(self.voice.turn_id()) {
             self.voice.tell("turn/diff/updated", serde_json::json!({ "diff": diff }));
-            *last = diff;
         }
     }
 }

@@ -65,7 +65,7 @@ impl Actor {
         makings: Makings,
         record: Arc<Mutex<Record>>,
     ) -> Self {
-        let session = Arc::new(Session::new(&settings));
+        let session = Arc::new(Session::default());
         let thread_id = settings.id.clone();
         let history = History::new(settings.history, settings.usage.last);
         let core = Core {

@@ -53,6 +53,7 @@ pub(crate) enum Wait {
     /// A yes or no.
     Approval,
     /// Words.
+    #[expect(dead_code, reason = "no tool asks for words yet; the status has a flag for it")]
     Input,
 }
 
@@ -99,9 +100,15 @@ impl Record {
         self.current = Some(turn);
     }
 
-    pub(crate) fn keep(&mut self, item: Value) {
-        if let Some(turn) = &mut self.current {
+    /// Keeps an item. A command may end after its turn.
+    pub(crate) fn keep(&mut self, turn_id: &str, item: Value) {
+        if let Some(turn) = self.current.as_mut().filter(|turn| turn.id == turn_id) {
             turn.items.push(item);
+            return;
+        }
+        let past = self.past.iter_mut().rev().find(|turn| turn["id"] == turn_id);
+        if let Some(items) = past.and_then(|turn| turn["items"].as_array_mut()) {
+            items.push(item);
         }
     }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use tokio::sync::RwLock;
 
-use super::{Call, Cx, Ended, Tool, client, plan};
+use super::{Call, Cx, Ended, Tool};
+use super::{apply_patch, client, exec_command, plan, shell, view_image};
 use crate::item::{HistoryItem, Item};
 use crate::model::ToolSpec;
-use crate::prompter::Profile;
+use crate::prompter::{ExecForm, PatchForm, Profile};
 use crate::thread::DynamicTool;
 
 /// The tools of a turn.
@@ -23,8 +24,25 @@ impl Router {
     /// The tools that a model is offered. A tool of the client's does not hide one of ours.
     pub(crate) fn new(profile: &Profile, dynamic: &[DynamicTool]) -> Self {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        match profile.exec {
+            ExecForm::Unified => {
+                tools.push(Arc::new(exec_command::ExecCommand));
+                tools.push(Arc::new(exec_command::WriteStdin));
+            }
+            ExecForm::Shell => tools.push(Arc::new(shell::Shell)),
+            ExecForm::ShellCommand => tools.push(Arc::new(shell::ShellCommand)),
+            ExecForm::None => {}
+        }
         if profile.plan {
             tools.push(Arc::new(plan::UpdatePlan));
+        }
+        match profile.patch {
+            PatchForm::Freeform => tools.push(Arc::new(apply_patch::ApplyPatch { free: true })),
+            PatchForm::Function => tools.push(Arc::new(apply_patch::ApplyPatch { free: false })),
+            PatchForm::None => {}
+        }
+        if profile.view_image {
+            tools.push(Arc::new(view_image::ViewImage));
         }
         let mut groups = Vec::new();
         for tool in dynamic {

@@ -1,11 +1,26 @@
 //! What tools keep for as long as the thread lives.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::thread::ThreadSettings;
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+use super::command::Wanted;
+use crate::diff::TurnDiff;
+use crate::exec::{self, Process, Processes};
+use crate::patch::{Done, Plan};
+
+/// Files that are remembered as being worked on, the newest.
+const FILES: usize = 200;
 
 /// Shared by the turns of a thread.
+#[derive(Default)]
 pub(crate) struct Session {
+    pub(super) processes: Processes,
+    /// Watchers of commands.
+    watchers: TaskTracker,
     state: Mutex<State>,
 }
 
@@ -13,6 +28,26 @@ pub(crate) struct Session {
 struct State {
     plan: Vec<Step>,
     files: Vec<String>,
+    diff: Option<Touched>,
+    watched: HashMap<exec::Session, Watched>,
+    commands: HashSet<(Vec<String>, PathBuf, bool)>,
+    prefixes: Vec<Vec<String>>,
+    places: HashSet<PathBuf>,
+}
+
+/// What a turn changed.
+struct Touched {
+    turn_id: String,
+    diff: TurnDiff,
+    /// It changed since it was told.
+    news: bool,
+}
+
+struct Watched {
+    process: Arc<Process>,
+    turn_id: String,
+    item_id: String,
+    done: watch::Receiver<bool>,
 }
 
 /// A step of the plan.
@@ -24,10 +59,6 @@ pub(crate) struct Step {
 }
 
 impl Session {
-    pub(crate) fn new(_settings: &ThreadSettings) -> Self {
-        Self { state: Mutex::default() }
-    }
-
     pub(crate) fn plan(&self) -> Vec<Step> {
         self.lock().plan.clone()
     }
@@ -41,18 +72,150 @@ impl Session {
         self.lock().files.clone()
     }
 
-    /// The turn's diff; none while it changed nothing.
-    pub(crate) fn turn_diff(&self, _turn_id: &str) -> Option<String> {
-        None
+    /// A patch was written, if only in part.
+    pub(super) fn note(&self, turn_id: &str, cwd: &Path, plan: &Plan, done: &Done) {
+        let mut state = self.lock();
+        for name in done.added.iter().chain(&done.changed).chain(&done.removed) {
+            state.files.retain(|known| known != name);
+            state.files.push(name.clone());
+        }
+        let surplus = state.files.len().saturating_sub(FILES);
+        state.files.drain(..surplus);
+        if state.diff.as_ref().is_none_or(|touched| touched.turn_id != turn_id) {
+            let (turn_id, diff) = (turn_id.to_owned(), TurnDiff::new(cwd));
+            state.diff = Some(Touched { turn_id, diff, news: false });
+        }
+        if let Some(touched) = &mut state.diff {
+            touched.diff.note(plan, done);
+            touched.news = true;
+        }
+    }
+
+    /// The turn's diff, if it changed since it was told.
+    pub(crate) fn new_diff(&self, turn_id: &str) -> Option<String> {
+        let mut state = self.lock();
+        let touched = state.diff.as_mut().filter(|touched| touched.turn_id == turn_id)?;
+        std::mem::take(&mut touched.news).then(|| touched.diff.text())
+    }
+
+    /// A person said yes to this command for the whole thread.
+    pub(super) fn allow(&self, wanted: &Wanted) {
+        self.lock().commands.insert(key(wanted));
+    }
+
+    /// A person said yes to everything that begins with these words.
+    pub(super) fn allow_prefix(&self, prefix: Vec<String>) {
+        self.lock().prefixes.push(prefix);
+    }
+
+    pub(super) fn is_allowed(&self, wanted: &Wanted) -> bool {
+        let state = self.lock();
+        state.commands.contains(&key(wanted))
+            || plain_words(&wanted.script)
+                .is_some_and(|words| state.prefixes.iter().any(|prefix| words.starts_with(prefix)))
+    }
+
+    pub(super) fn allow_write(&self, place: PathBuf) {
+        self.lock().places.insert(place);
+    }
+
+    pub(super) fn may_write(&self, place: &Path) -> bool {
+        self.lock().places.contains(place)
+    }
+
+    /// Keeps a command's watcher, so that the turn or the thread can wait for it.
+    pub(super) fn watch(
+        &self,
+        process: Arc<Process>,
+        (turn_id, item_id): (&str, &str),
+        done: watch::Receiver<bool>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut state = self.lock();
+        state.watched.retain(|_, watched| !*watched.done.borrow());
+        let (turn_id, item_id) = (turn_id.to_owned(), item_id.to_owned());
+        state.watched.insert(process.session(), Watched { process, turn_id, item_id, done });
+        self.watchers.spawn(task);
+    }
+
+    /// The item of a running command.
+    pub(super) fn item_of(&self, session: exec::Session) -> Option<String> {
+        self.lock().watched.get(&session).map(|watched| watched.item_id.clone())
+    }
+
+    /// Waits until a command's end was told.
+    pub(super) async fn told(&self, session: exec::Session) {
+        let done = self.lock().watched.get(&session).map(|watched| watched.done.clone());
+        if let Some(mut done) = done {
+            // An error means that the watcher is gone, and with it everything to wait for.
+            let _ = done.wait_for(|done| *done).await;
+        }
     }
 
     /// A turn ended before its time: what it started ends with it.
-    pub(crate) async fn end_turn(&self, _turn_id: &str) {}
+    pub(crate) async fn end_turn(&self, turn_id: &str) {
+        let started: Vec<exec::Session> = {
+            let state = self.lock();
+            let mine = state.watched.iter().filter(|(_, watched)| watched.turn_id == turn_id);
+            mine.map(|(session, watched)| {
+                watched.process.end();
+                *session
+            })
+            .collect()
+        };
+        for session in started {
+            self.told(session).await;
+        }
+    }
 
     /// The thread ends: so does everything it started.
-    pub(crate) async fn end(&self) {}
+    pub(crate) async fn end(&self) {
+        self.processes.end_all().await;
+        self.watchers.close();
+        self.watchers.wait().await;
+    }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(wanted: &Wanted) -> (Vec<String>, PathBuf, bool) {
+    (wanted.argv.clone(), wanted.cwd.clone(), wanted.tty)
+}
+
+/// The words of a script that is one plain command; anything a shell would read more into is none.
+fn plain_words(script: &str) -> Option<Vec<String>> {
+    let special = |char: char| "|&;<>()$`\\\"'*?[]{}#~=%!\n\r".contains(char);
+    if script.contains(special) {
+        return None;
+    }
+    let words: Vec<String> = script.split_whitespace().map(str::to_owned).collect();
+    (!words.is_empty()).then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_allows_plain_commands_only() {
+        let session = Session::default();
+        session.allow_prefix(vec!["cargo".to_owned(), "test".to_owned()]);
+        let wanted = |script: &str| Wanted {
+            argv: Vec::new(),
+            script: script.to_owned(),
+            cwd: PathBuf::new(),
+            tty: false,
+            escalated: false,
+            justification: None,
+            prefix_rule: None,
+        };
+        assert!(session.is_allowed(&wanted("cargo test -p x")));
+        for script in
+            ["cargo", "cargo build", "cargo test; rm x", "cargo test $(rm x)", "cargo test\nrm"]
+        {
+            assert!(!session.is_allowed(&wanted(script)), "{script}");
+        }
     }
 }

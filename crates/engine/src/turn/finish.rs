@@ -2,6 +2,7 @@
 
 use crate::item::{Message, Output, Role};
 use crate::thread::history;
+use crate::truncate;
 
 use super::asking::Slot;
 use super::voice::Voice;
@@ -46,10 +47,13 @@ impl Turn<'_> {
 
     /// Each call gets an answer, in the order of the calls.
     pub(super) fn record_outputs(&mut self) {
+        // Tools keep to the budget; what they put around it has a little more room.
+        let budget = self.profile.truncation.roomy();
         let slots = self.asking.take_slots();
         let outputs = slots.into_iter().filter_map(|Slot { call, output }| {
             let aborted = || Output::Text("aborted".to_owned());
-            history::answer(&call, output.unwrap_or_else(aborted))
+            let output = truncate::cut_answer(output.unwrap_or_else(aborted), budget);
+            history::answer(&call, output)
         });
         let outputs = outputs.collect();
         self.record(outputs);

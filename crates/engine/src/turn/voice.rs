@@ -64,10 +64,6 @@ impl Voice {
         Self { inner: Arc::new(inner) }
     }
 
-    pub(crate) fn thread_id(&self) -> &str {
-        &self.inner.thread_id
-    }
-
     pub(crate) fn turn_id(&self) -> &str {
         &self.inner.turn_id
     }
@@ -161,7 +157,7 @@ impl Voice {
         if !self.write(&[Entry::ItemCompleted { turn_id, item: item.clone(), at_ms }]) {
             return;
         }
-        self.record().keep(item.clone());
+        self.record().keep(&self.inner.turn_id, item.clone());
         self.tell("item/completed", json!({ "item": item, "completedAtMs": at_ms }));
     }
 

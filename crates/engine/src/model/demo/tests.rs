@@ -10,7 +10,7 @@ const LISTING: &str = "total 12\n\
     drwxr-xr-x 2 me me 4096 Jan  1 00:00 src\n\
     -rw-r--r-- 1 me me  900 Jan  1 00:00 big data.bin\n\
     -rw-r--r-- 1 me me  300 Jan  1 00:00 main.rs\n\
-    -rw-r--r-- 1 me me  200 Jan  1 00:00 read me.md\n";
+    -rw-r--r-- 1 me me  200 Jan  1 00:00 README 1.md\n";
 
 fn function(name: &str) -> ToolSpec {
     let (name, description) = (name.to_owned(), String::new());

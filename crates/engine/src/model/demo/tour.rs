@@ -264,15 +264,16 @@ impl Tour<'_> {
                 format!("I wrote `{}`; you may delete it.", self.file())
             }
             (_, Ended::Well(text)) => {
-                format!("You allowed `uname -s`; it says “{}”.", shortened(text, 100))
+                format!("`uname -s` ran outside the sandbox; it says “{}”.", shortened(text, 100))
             }
         }
     }
 
     fn short_answer(&self) -> String {
         format!(
-            "You said: “{}”. I am only a demo and know one tour; say `again` to see it once \
-             more.\n\n{SETTINGS}",
+            "You said: “{}”. I am only a demo and know one tour; say `again` to see it once more. To \
+             talk to a real model, set `model` and `model_provider` in `config.toml`; `bindery \
+             doctor` tells what is set.",
             shortened(&self.scene.asked, 200),
         )
     }
