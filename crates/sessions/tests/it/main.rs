@@ -23,4 +23,6 @@ mod real_codex;
 
 mod resumed;
 
+mod ages;
+
 mod written;

@@ -235,14 +235,21 @@ async fn codex_resumes_and_shows_what_we_wrote() {
         let theirs = kinds(shown["turns"].as_array().unwrap());
         let first = "userMessage reasoning commandExecution fileChange mcpToolCall webSearch \
                      imageView plan agentMessage";
-        assert_eq!(theirs, [first, "userMessage agentMessage"]);
-        assert_eq!(kinds(&ours.turns), theirs);
+        assert_eq!(kinds(&ours.turns), [first, "userMessage agentMessage"]);
+        // 0.166 reads these events of legacy files, and shows nothing of them.
+        let hidden = |first: &str| first.replace("commandExecution ", "").replace("imageView ", "");
+        let first = match format {
+            Format::Paginated => first.to_owned(),
+            Format::Legacy => hidden(first),
+        };
+        assert_eq!(theirs, [first.as_str(), "userMessage agentMessage"]);
 
         let input = resumed_input(&codex, &model, &thread).await;
         let want: Vec<Value> = ours.history.iter().map(seen).collect();
         assert_eq!(want.len(), 9);
         assert_eq!(input[..want.len()], want);
-        assert_eq!(model.bodies().pop().unwrap()["instructions"], "Be brief.");
+        let base = &model.bodies().pop().unwrap()["input"][0]["content"][0]["text"];
+        assert_eq!(base, "Be brief.");
         // Codex went on in our file, and we can go on in it.
         check(&codex.home());
         let path = find::resolve(&thread, &[codex.home()]).unwrap().path;
