@@ -52,13 +52,7 @@ pub(crate) async fn resumed_input(codex: &RealCodex, model: &Model, thread: &str
 /// What reached the model with a request.
 pub(crate) fn told(model: &Model, request: usize) -> Vec<Value> {
     let body = model.bodies().swap_remove(request);
-    let mut input: Vec<Value> = body["input"].as_array().unwrap().iter().map(seen).collect();
-    // For some models 0.166 sends its instructions as the first message, outside the history.
-    let base = input.iter().position(|item| item["type"] == "message");
-    if body["instructions"].is_null() {
-        input.remove(base.unwrap());
-    }
-    input
+    body["input"].as_array().unwrap().iter().map(seen).collect()
 }
 
 /// Our history must be what Codex tells, up to what the new turn adds.
@@ -71,6 +65,7 @@ fn compare(resumed: &Resumed, input: &[Value]) {
 /// The first difference.
 pub(crate) fn difference(resumed: &Resumed, input: &[Value]) -> Option<String> {
     let ours: Vec<Value> = resumed.history.iter().map(seen).collect();
+    let input = without_base(&ours, input);
     for (at, ours) in ours.iter().enumerate() {
         match input.get(at) {
             Some(theirs) if ours == theirs => {}
@@ -90,6 +85,12 @@ pub(crate) fn difference(resumed: &Resumed, input: &[Value]) -> Option<String> {
     // A history too long, or of another sort of model, is compacted first.
     let is_asked = |text: &Value| text == "and now?" || text.to_string().contains("CHECKPOINT");
     (!last.is_some_and(is_asked)).then(|| format!("the new turn is not told: {last:?}"))
+}
+
+/// For some models 0.166 tells its instructions as the first message, outside the history.
+fn without_base<'a>(ours: &[Value], input: &'a [Value]) -> &'a [Value] {
+    let is_base = input[0]["role"] == "developer" && ours.first() != input.first();
+    &input[usize::from(is_base)..]
 }
 
 fn short(item: &Value) -> String {
