@@ -26,3 +26,9 @@ mod resumed;
 mod ages;
 
 mod written;
+
+mod forked;
+
+mod synthetic;
+
+mod spelt;

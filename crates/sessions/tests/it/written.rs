@@ -59,7 +59,7 @@ impl Writer {
         self.record(Record::ResponseItem(item));
     }
 
-    fn shown(&mut self, item: &Value) {
+    pub(crate) fn shown(&mut self, item: &Value) {
         let now = self.clock.millis();
         let (thread, turn) = (self.recorder.thread().to_owned(), self.turn.clone());
         let at = Completed { thread: &thread, turn: &turn, started_ms: now - 5, completed_ms: now };
@@ -68,7 +68,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn begin(&mut self, cwd: &Path, text: &str) {
+    pub(crate) fn begin(&mut self, cwd: &Path, text: &str) -> String {
         self.turn = Meta::new_id();
         let seconds = self.clock.millis() / 1_000;
         self.record(Record::Event(json!({
@@ -90,6 +90,7 @@ impl Writer {
         let content = json!([{ "type": "text", "text": text, "text_elements": [] }]);
         let id = Meta::new_id();
         self.shown(&json!({ "type": "userMessage", "id": id, "content": content }));
+        self.turn.clone()
     }
 
     pub(crate) fn end(&mut self, text: &str) {
