@@ -32,3 +32,5 @@ mod forked;
 mod synthetic;
 
 mod spelt;
+
+mod faults;
