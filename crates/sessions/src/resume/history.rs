@@ -1,6 +1,8 @@
 //! The history that a model is told again: response items as they came, with what compactions
 //! replaced and rollbacks took away.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::normalise::injected_topic;
@@ -28,15 +30,37 @@ impl History {
         self.bytes
     }
 
-    /// The items.
+    /// The items, with an answer for each call and a call for each answer: models refuse a
+    /// history without, and a killed process leaves one.
     pub fn finish(self) -> Vec<Value> {
-        self.items
+        let id = |item: &Value| item["call_id"].as_str().map(str::to_owned);
+        let ids = |of: fn(&Value) -> bool| -> HashSet<String> {
+            self.items.iter().filter(|item| of(item)).filter_map(id).collect()
+        };
+        let (called, answered) = (ids(|item| answer_of(item).is_some()), ids(is_answer));
+        let mut items = Vec::with_capacity(self.items.len());
+        for item in self.items {
+            let call = id(&item).unwrap_or_default();
+            if is_answer(&item) && !called.contains(&call) {
+                continue;
+            }
+            let missing = answer_of(&item).filter(|_| !answered.contains(&call));
+            items.push(item);
+            if let Some(kind) = missing {
+                items.push(json!({ "type": kind, "call_id": call, "output": "aborted" }));
+            }
+        }
+        items
     }
 
     /// Replaces everything by what a compaction left.
     pub fn compact(&mut self, mut compacted: Value) {
         let items = match compacted["replacement_history"].take() {
-            Value::Array(items) => items,
+            Value::Array(mut items) => {
+                // Snapshots for undo, of 0.58 to 0.72, were never told.
+                items.retain(|item| item["type"] != "ghost_snapshot");
+                items
+            }
             _ => self.summarised(compacted["message"].as_str().unwrap_or_default()),
         };
         self.bytes = items.iter().map(|item| item.to_string().len()).sum();
@@ -48,7 +72,7 @@ impl History {
     fn summarised(&self, summary: &str) -> Vec<Value> {
         let mut room = KEPT;
         let mut kept = Vec::new();
-        for text in self.items.iter().rev().filter(|item| is_user_turn(item)).map(text_of) {
+        for text in self.items.iter().rev().filter(|item| is_kept(item)).map(text_of) {
             if room == 0 {
                 break;
             }
@@ -80,6 +104,26 @@ impl History {
             }
         }
         self.items.truncate(end);
+    }
+}
+
+/// The user's words, and the instructions that 0.50 and older told in their place: today's Codex
+/// takes those for the user's.
+fn is_kept(item: &Value) -> bool {
+    let is_old = || texts(item).any(|text| text.trim_start().starts_with("<user_instructions>"));
+    is_user_turn(item) || (item["role"] == "user" && is_old())
+}
+
+fn is_answer(item: &Value) -> bool {
+    matches!(item["type"].as_str(), Some("function_call_output" | "custom_tool_call_output"))
+}
+
+/// What answers an item, if it is a call.
+fn answer_of(item: &Value) -> Option<&'static str> {
+    match item["type"].as_str()? {
+        "function_call" | "local_shell_call" => Some("function_call_output"),
+        "custom_tool_call" => Some("custom_tool_call_output"),
+        _ => None,
     }
 }
 
@@ -157,6 +201,29 @@ mod tests {
         let mut empty = History::default();
         empty.roll_back(3);
         assert!(sketch(empty).is_empty());
+    }
+
+    #[test]
+    fn calls_and_answers_come_in_pairs() {
+        let mut history = History::default();
+        for item in [
+            json!({ "type": "function_call_output", "call_id": "lost", "output": "" }),
+            json!({ "type": "function_call", "call_id": "a" }),
+            json!({ "type": "custom_tool_call", "call_id": "b" }),
+            json!({ "type": "function_call_output", "call_id": "a", "output": "1" }),
+        ] {
+            history.push(item, 1);
+        }
+        let items = history.finish();
+        let kinds: Vec<_> = items.iter().map(|item| item["type"].as_str().unwrap()).collect();
+        let want = [
+            "function_call",
+            "custom_tool_call",
+            "custom_tool_call_output",
+            "function_call_output",
+        ];
+        assert_eq!(kinds, want);
+        assert_eq!(items[2]["output"], "aborted");
     }
 
     #[test]

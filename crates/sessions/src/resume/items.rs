@@ -106,6 +106,9 @@ fn command(fields: &mut Map<String, Value>) {
     fields.insert("commandActions".to_owned(), actions);
     word(fields, "source");
     call(fields);
+    if fields.get("aggregatedOutput").is_some_and(|output| output == "") {
+        fields.remove("aggregatedOutput");
+    }
     for key in ["aggregatedOutput", "exitCode", "durationMs", "processId"] {
         fields.entry(key).or_insert(Value::Null);
     }
@@ -140,6 +143,10 @@ fn call(fields: &mut Map<String, Value>) {
         word(fields, "tool");
         fields.remove("receiverAgents");
         states(fields);
+    }
+    // The protocol tells this by the status.
+    if let Some(result) = fields.get_mut("result").and_then(Value::as_object_mut) {
+        result.remove("isError");
     }
     if let Some(duration) = fields.remove("duration") {
         let seconds = duration["secs"].as_u64().unwrap_or(0);

@@ -119,6 +119,7 @@ fn command(fields: &mut Map<String, Value>) {
         }
     }
     fields.insert("parsed_cmd".to_owned(), actions);
+    fields.entry("aggregated_output").or_insert_with(|| json!(""));
     word(fields, "source", "agent");
     word(fields, "status", "completed");
     duration(fields);
@@ -150,6 +151,12 @@ fn changes(fields: &mut Map<String, Value>) {
 
 fn call(fields: &mut Map<String, Value>) {
     word(fields, "status", "completed");
+    let failed = fields.get("status").is_some_and(|status| status == "failed");
+    if let Some(result) = fields.get_mut("result").and_then(Value::as_object_mut)
+        && failed
+    {
+        result.insert("isError".to_owned(), Value::from(true));
+    }
     duration(fields);
 }
 

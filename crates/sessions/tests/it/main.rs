@@ -23,4 +23,14 @@ mod real_codex;
 
 mod resumed;
 
+mod ages;
+
 mod written;
+
+mod forked;
+
+mod synthetic;
+
+mod spelt;
+
+mod faults;

@@ -18,7 +18,8 @@ pub(crate) fn seen(item: &Value) -> Value {
         }
         fields.retain(|_, value| !value.is_null());
     }
-    for block in item["content"].as_array_mut().into_iter().flatten() {
+    let content = item.get_mut("content").and_then(Value::as_array_mut);
+    for block in content.into_iter().flatten() {
         if let Some(fields) = block.as_object_mut() {
             fields.retain(|key, value| key != "annotations" && !value.is_null());
         }
@@ -45,32 +46,55 @@ pub(crate) async fn resumed_input(codex: &RealCodex, model: &Model, thread: &str
     assert!(reply.get("error").is_none(), "{reply}");
     lines.run_turn(thread, "and now?").await;
     lines.close().await;
-    let body = model.bodies().pop().unwrap();
-    let mut input: Vec<Value> = body["input"].as_array().unwrap().iter().map(seen).collect();
-    // For some models 0.166 sends its instructions as the first message, outside the history.
-    let is_base = input[0]["role"] == "developer" && body["instructions"].is_null();
-    if is_base {
-        input.remove(0);
-    }
-    input
+    told(model, model.count() - 1)
+}
+
+/// What reached the model with a request.
+pub(crate) fn told(model: &Model, request: usize) -> Vec<Value> {
+    let body = model.bodies().swap_remove(request);
+    body["input"].as_array().unwrap().iter().map(seen).collect()
 }
 
 /// Our history must be what Codex tells, up to what the new turn adds.
 fn compare(resumed: &Resumed, input: &[Value]) {
-    let ours: Vec<Value> = resumed.history.iter().map(seen).collect();
-    assert!(!ours.is_empty());
-    let theirs = &input[..ours.len().min(input.len())];
-    for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
-        assert!(ours == theirs, "item {at}: {ours:.400} is told as {theirs:.400}");
-    }
-    assert_eq!(ours.len(), theirs.len());
-    let rest = &input[ours.len()..];
-    let said = |item: &&Value| item["role"] == "assistant" || item["type"] != "message";
-    assert_eq!(rest.iter().find(said), None, "the new turn adds only what is told");
-    let last = rest.last().unwrap();
-    assert_eq!(last["content"][0]["text"], "and now?");
+    assert_eq!(difference(resumed, input), None);
     assert_eq!((resumed.broken, resumed.shortened), (0, 0));
     assert!(resumed.unknown.is_empty(), "{:?}", resumed.unknown);
+}
+
+/// The first difference.
+pub(crate) fn difference(resumed: &Resumed, input: &[Value]) -> Option<String> {
+    let ours: Vec<Value> = resumed.history.iter().map(seen).collect();
+    let input = without_base(&ours, input);
+    for (at, ours) in ours.iter().enumerate() {
+        match input.get(at) {
+            Some(theirs) if ours == theirs => {}
+            Some(theirs) => {
+                let (ours, theirs) = (short(ours), short(theirs));
+                return Some(format!("item {at}: {ours} is told as {theirs}"));
+            }
+            None => return Some(format!("item {at} is not told: {}", short(ours))),
+        }
+    }
+    let rest = &input[ours.len()..];
+    let is_said = |item: &&Value| item["role"] == "assistant" || item["type"] != "message";
+    if let Some(item) = rest.iter().find(is_said) {
+        return Some(format!("told, but not known: {}", short(item)));
+    }
+    let last = rest.last().map(|item| &item["content"][0]["text"]);
+    // A history too long, or of another sort of model, is compacted first.
+    let is_asked = |text: &Value| text == "and now?" || text.to_string().contains("CHECKPOINT");
+    (!last.is_some_and(is_asked)).then(|| format!("the new turn is not told: {last:?}"))
+}
+
+/// For some models 0.166 tells its instructions as the first message, outside the history.
+fn without_base<'a>(ours: &[Value], input: &'a [Value]) -> &'a [Value] {
+    let is_base = input[0]["role"] == "developer" && ours.first() != input.first();
+    &input[usize::from(is_base)..]
+}
+
+fn short(item: &Value) -> String {
+    item.to_string().chars().take(400).collect()
 }
 
 async fn stage(replies: Vec<Reply>) -> (Model, RealCodex, Lines) {
@@ -153,38 +177,6 @@ async fn what_was_taken_back_is_not_told_again() {
     assert!(!json!(resumed.history).to_string().contains("regretted"));
     assert!(!json!(resumed.turns).to_string().contains("regretted"));
     compare(&resumed, &resumed_input(&codex, &model, &thread).await);
-}
-
-/// Files of older versions in a home of the newest: what Codex makes of them is what we make.
-#[tokio::test]
-async fn files_of_every_version_are_told_as_codex_tells_them() {
-    let (model, codex, mut lines) = stage(vec![Reply::text("Fine").always()]).await;
-    let mut failures = Vec::new();
-    for entry in crate::corpus::sessions() {
-        let Some(thread) = place(&codex.home(), entry) else { continue };
-        let params = json!({
-            "threadId": thread, "model": "gpt-5.5", "modelProvider": "scripted",
-            "cwd": codex.project(),
-        });
-        let reply = lines.request("thread/resume", params).await;
-        if reply.get("error").is_some() {
-            failures.push(format!("{}: {reply:.300}", entry.name));
-            continue;
-        }
-        let resumed = load(&codex.home(), &thread);
-        let before = model.count();
-        let end = lines.run_turn(&thread, "and now?").await;
-        if model.count() == before {
-            failures.push(format!("{}: no request {end:.300}", entry.name));
-            continue;
-        }
-        let input = told(&model);
-        if let Some(difference) = difference(&resumed, &input) {
-            failures.push(format!("{}: {difference}", entry.name));
-        }
-    }
-    lines.close().await;
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use bindery_testkit::codex::{Options as CodexOptions, RealCodex};
 use bindery_testkit::model::{Model, Reply};
 use serde_json::{Value, json};
 
-use crate::resumed::{app_server, load, resumed_input, seen};
+use crate::resumed::{app_server, difference, load, resumed_input};
 
 /// Our reader knows every line of the home.
 pub(crate) fn check(home: &Path) {
@@ -59,7 +59,7 @@ impl Writer {
         self.record(Record::ResponseItem(item));
     }
 
-    fn shown(&mut self, item: &Value) {
+    pub(crate) fn shown(&mut self, item: &Value) {
         let now = self.clock.millis();
         let (thread, turn) = (self.recorder.thread().to_owned(), self.turn.clone());
         let at = Completed { thread: &thread, turn: &turn, started_ms: now - 5, completed_ms: now };
@@ -68,7 +68,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn begin(&mut self, cwd: &Path, text: &str) {
+    pub(crate) fn begin(&mut self, cwd: &Path, text: &str) -> String {
         self.turn = Meta::new_id();
         let seconds = self.clock.millis() / 1_000;
         self.record(Record::Event(json!({
@@ -90,6 +90,7 @@ impl Writer {
         let content = json!([{ "type": "text", "text": text, "text_elements": [] }]);
         let id = Meta::new_id();
         self.shown(&json!({ "type": "userMessage", "id": id, "content": content }));
+        self.turn.clone()
     }
 
     pub(crate) fn end(&mut self, text: &str) {
@@ -235,14 +236,19 @@ async fn codex_resumes_and_shows_what_we_wrote() {
         let theirs = kinds(shown["turns"].as_array().unwrap());
         let first = "userMessage reasoning commandExecution fileChange mcpToolCall webSearch \
                      imageView plan agentMessage";
-        assert_eq!(theirs, [first, "userMessage agentMessage"]);
-        assert_eq!(kinds(&ours.turns), theirs);
+        assert_eq!(kinds(&ours.turns), [first, "userMessage agentMessage"]);
+        // 0.166 reads these events of legacy files, and shows nothing of them.
+        let hidden = |first: &str| first.replace("commandExecution ", "").replace("imageView ", "");
+        let first = match format {
+            Format::Paginated => first.to_owned(),
+            Format::Legacy => hidden(first),
+        };
+        assert_eq!(theirs, [first.as_str(), "userMessage agentMessage"]);
 
         let input = resumed_input(&codex, &model, &thread).await;
-        let want: Vec<Value> = ours.history.iter().map(seen).collect();
-        assert_eq!(want.len(), 9);
-        assert_eq!(input[..want.len()], want);
-        assert_eq!(model.bodies().pop().unwrap()["instructions"], "Be brief.");
+        assert_eq!(difference(&ours, &input), None);
+        assert_eq!(ours.history.len(), 9);
+        assert_eq!(input[0]["content"][0]["text"], "Be brief.");
         // Codex went on in our file, and we can go on in it.
         check(&codex.home());
         let path = find::resolve(&thread, &[codex.home()]).unwrap().path;
