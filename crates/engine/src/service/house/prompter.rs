@@ -11,12 +11,14 @@ use crate::config::{
     ApprovalPolicy, Config, ExecTool, PatchTool, SandboxMode, SandboxSettings, Truncation,
 };
 use crate::item::HistoryItem;
+use crate::picture::{self, Detail};
 use crate::prompt::attach::{Picture, Piece, user_message};
 use crate::prompt::base::{self, COMPACT_PROMPT};
 use crate::prompt::context::{Context as World, ThreadScene};
 use crate::prompt::{Mode, Snapshot, base as base_of};
 use crate::prompter::{Context, ExecForm, PatchForm, Profile, Prompter};
 use crate::thread::{Approval, Sandbox, Standing};
+use crate::truncate::Budget;
 
 /// Makes prompts as the configuration wants them.
 pub(super) struct HousePrompter {
@@ -32,10 +34,10 @@ impl HousePrompter {
 impl Prompter for HousePrompter {
     fn profile(&self, model: &str) -> Profile {
         let entry = self.config.with_model(model).entry;
-        let (output_bytes, cut_in_tokens) = match entry.truncation {
-            // A token is four bytes, near enough.
-            Truncation::Tokens(tokens) => (tokens.saturating_mul(4), true),
-            Truncation::Bytes(bytes) => (bytes, false),
+        let size = |amount: u64| usize::try_from(amount).unwrap_or(usize::MAX);
+        let truncation = match entry.truncation {
+            Truncation::Tokens(tokens) => Budget::Tokens(size(tokens)),
+            Truncation::Bytes(bytes) => Budget::Bytes(size(bytes)),
         };
         let plan = self.config.tools.get("update_plan").and_then(|plan| plan.get("enabled"));
         let plan = plan.and_then(toml::Value::as_bool).unwrap_or(entry.tools.plan);
@@ -55,10 +57,10 @@ impl Prompter for HousePrompter {
                 PatchTool::None => PatchForm::None,
             },
             plan,
-            images: entry.images && entry.tools.view_image,
+            images: entry.images,
+            view_image: entry.images && entry.tools.view_image,
             parallel: entry.parallel_tool_calls,
-            output_bytes: usize::try_from(output_bytes).unwrap_or(usize::MAX),
-            cut_in_tokens,
+            truncation,
             effort: entry.reasoning.as_ref().and_then(|reasoning| reasoning.effort.clone()),
             summary: entry.reasoning.and_then(|reasoning| reasoning.summary),
             verbosity: self.config.verbosity.clone().or(entry.verbosity),
@@ -69,10 +71,10 @@ impl Prompter for HousePrompter {
         if let Some(words) = &standing.base_instructions {
             return words.clone();
         }
-        let own = self.config.model_instructions_file.as_deref();
-        let own = own.and_then(|path| base::from_file(path).ok());
-        let entry = || self.config.with_model(&standing.model).entry;
-        own.unwrap_or_else(|| base_of(&entry(), Mode::Agent))
+        let config = self.config.with_model(&standing.model);
+        // A file that was there when the thread began may be gone.
+        let chosen = base::chosen(&config, Mode::Agent).map(|base| base.text);
+        chosen.unwrap_or_else(|_| base_of(&config.entry, Mode::Agent))
     }
 
     fn context<'a>(
@@ -190,8 +192,8 @@ fn message(pieces: Vec<Piece>) -> HistoryItem {
     }
 }
 
-/// A picture as it is, if it is one that models know.
+/// A picture that is fit to be sent.
 fn picture(bytes: Vec<u8>) -> Result<Picture, String> {
-    let format = image::guess_format(&bytes).map_err(|err| err.to_string())?;
-    Ok(Picture { media_type: format.to_mime_type().to_owned(), bytes })
+    let fit = picture::Picture::of(bytes, Detail::High).map_err(|err| err.to_string())?;
+    Ok(Picture { media_type: fit.media_type.to_owned(), bytes: fit.bytes })
 }
