@@ -213,8 +213,8 @@ impl Cx {
         Ok(Reply::then(result, move || {
             ears.tell("thread/started", &json!({ "thread": bare }));
             for message in warnings {
-                let params = json!({ "threadId": view.id, "message": message });
-                ear.tell("warning", &line::notice("warning", &params));
+                let params = json!({ "summary": message, "details": null });
+                ear.tell("configWarning", &line::notice("configWarning", &params));
             }
         }))
     }
