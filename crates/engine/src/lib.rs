@@ -10,6 +10,8 @@ pub mod outlet;
 
 pub mod prompter;
 
+pub mod guard;
+
 pub mod thread;
 
 mod turn;

@@ -90,6 +90,7 @@ impl Thread {
 
     /// As [`Thread::start_turn`], but the turn waits for the ticket to be dropped.
     pub async fn prepare_turn(&self, input: TurnInput) -> Result<Ticket, ThreadError> {
+        input.check()?;
         self.ask(|reply| Command::Start { input, reply }).await
     }
 
@@ -99,6 +100,7 @@ impl Thread {
         expected_turn_id: &str,
         input: TurnInput,
     ) -> Result<String, ThreadError> {
+        input.check()?;
         let expected = expected_turn_id.to_owned();
         self.ask(|reply| Command::Steer { expected, input, reply }).await
     }

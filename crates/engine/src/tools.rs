@@ -31,6 +31,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::router::Router;
 pub(crate) use self::session::{Session, Step};
+use crate::guard::Guard;
 use crate::item::Output;
 use crate::model::ToolSpec;
 use crate::prompter::Profile;
@@ -86,6 +87,7 @@ pub(crate) struct Cx {
     pub(crate) standing: Standing,
     pub(crate) profile: Profile,
     pub(crate) session: Arc<Session>,
+    pub(crate) guard: Arc<dyn Guard>,
 }
 
 impl Cx {
@@ -95,6 +97,7 @@ impl Cx {
             standing: core.standing.clone(),
             profile: profile.clone(),
             session: Arc::clone(&core.session),
+            guard: Arc::clone(&core.makings.guard),
         }
     }
 

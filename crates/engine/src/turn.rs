@@ -49,7 +49,7 @@ pub(crate) struct Core {
 /// What a turn is for.
 pub(crate) enum Job {
     /// The user said something.
-    Input(TurnInput),
+    Input(Box<TurnInput>),
     /// The history is to be replaced by a summary.
     Compact,
 }
@@ -130,7 +130,7 @@ impl<'a> Turn<'a> {
             self.compact(crate::compact::When::BeforeTurn).await?;
         }
         self.tell_context().await?;
-        self.take(input).await;
+        self.take(*input).await;
         loop {
             self.take_waiting().await?;
             let more = self.step().await?;
@@ -229,6 +229,10 @@ impl<'a> Turn<'a> {
 
     /// The user's words become part of the history and an item of the turn.
     async fn take(&mut self, input: TurnInput) {
+        // A turn without words is the model's to go on as it likes.
+        if input.input.is_empty() {
+            return;
+        }
         let prompter = Arc::clone(&self.core.makings.prompter);
         let items = prompter.user(&self.core.standing, &input.input).await;
         self.record(items);

@@ -200,7 +200,7 @@ impl Actor {
             clock: self.makings.clock,
         };
         let job = match kind {
-            Kind::Regular => Job::Input(input),
+            Kind::Regular => Job::Input(Box::new(input)),
             Kind::Compact => Job::Compact,
         };
         let core = Arc::clone(&self.core);

@@ -8,8 +8,10 @@ use bindery_core::open::Open;
 use bindery_core::wire::app_server::input::UserInput;
 use serde_json::Value;
 
+use super::error::ThreadError;
 use super::journal::Journal;
 use super::permit::{Approval, Sandbox};
+use crate::guard::Guard;
 use crate::item::HistoryItem;
 use crate::model::Model;
 use crate::outlet::Outlet;
@@ -135,6 +137,8 @@ pub struct Makings {
     pub journal: Arc<dyn Journal>,
     /// What the model is told around the user's words.
     pub prompter: Arc<dyn Prompter>,
+    /// Who decides about commands.
+    pub guard: Arc<dyn Guard>,
     /// What time it is.
     pub clock: Clock,
 }
@@ -206,6 +210,19 @@ impl TurnInput {
     /// Plain words.
     pub fn text(text: impl Into<String>) -> Self {
         Self { input: vec![Open::Known(UserInput::text(text))], ..Self::default() }
+    }
+
+    /// Says what of it cannot be taken.
+    pub(super) fn check(&self) -> Result<(), ThreadError> {
+        let far = |input: &Open<UserInput>| match input {
+            Open::Known(UserInput::Image { url, .. }) => !url.starts_with("data:"),
+            _ => false,
+        };
+        if self.input.iter().any(far) {
+            let words = "remote image URLs are not supported; use an inline data URL instead";
+            return Err(ThreadError::BadInput(words.to_owned()));
+        }
+        Ok(())
     }
 }
 

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::approve::{self, CommandAsk, Verdict};
+use super::session::Watched;
 use super::{Cx, Ended};
 use crate::exec::{self, Deltas, Process, text};
-use crate::thread::Approval;
+use crate::guard::{Asked, Decision};
 use crate::turn::voice::{Begun, Voice};
 
 /// Bytes of live output that are told of one command; all of it is kept within its own bounds.
@@ -45,8 +46,8 @@ pub(super) struct Started {
 pub(super) async fn start(wanted: Wanted, id: &str, cx: &Cx) -> Result<Started, Ended> {
     let shown = shown(&wanted.argv);
     let begun = cx.voice.begin(item(id, &shown, &wanted));
-    match allow(&wanted, id, &shown, cx).await {
-        Ok(()) => {}
+    let fenced = match allow(&wanted, id, &shown, cx).await {
+        Ok(fenced) => fenced,
         Err(Refused::Cancelled) => {
             finish(begun, "declined", cx);
             return Err(Ended::Cancelled);
@@ -55,21 +56,28 @@ pub(super) async fn start(wanted: Wanted, id: &str, cx: &Cx) -> Result<Started, 
             finish(begun, "declined", cx);
             return Err(Ended::text(text::rejected(&wanted.script, &why)));
         }
+    };
+    match spawn(&wanted, fenced, cx) {
+        Ok((process, deltas)) => Ok(watched(process, deltas, fenced, begun, cx)),
+        Err(why) => {
+            finish(begun, "failed", cx);
+            Err(Ended::text(format!("exec_command failed: {why}")))
+        }
     }
-    let command = exec::Command {
+}
+
+fn spawn(wanted: &Wanted, fenced: bool, cx: &Cx) -> Result<(Arc<Process>, Deltas), String> {
+    let mut command = exec::Command {
         argv: wanted.argv.iter().map(Into::into).collect(),
         cwd: wanted.cwd.clone(),
         env: super::env::of_commands(),
         tty: wanted.tty,
         enclosed: false,
     };
-    match cx.session.processes.start(command) {
-        Ok((process, deltas)) => Ok(watched(process, deltas, begun, cx)),
-        Err(error) => {
-            finish(begun, "failed", cx);
-            Err(Ended::text(format!("exec_command failed: {error}")))
-        }
+    if fenced {
+        command = cx.guard.fence(command, &cx.standing.sandbox)?;
     }
+    cx.session.processes.start(command).map_err(|error| error.to_string())
 }
 
 /// What is said of a program and its arguments.
@@ -105,41 +113,60 @@ enum Refused {
     Because(String),
 }
 
-/// Commands are not fenced in, so each one is asked for, whatever the policy says, unless full
-/// access was given by name or a person has said yes to it before.
-async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<(), Refused> {
-    if cx.standing.sandbox.is_full_access() || cx.session.is_allowed(wanted) {
-        return Ok(());
-    }
-    if cx.standing.approval == Approval::Never {
-        let why = "commands are not sandboxed here, and nobody may be asked";
-        return Err(Refused::Because(why.to_owned()));
-    }
+/// Whether it may run, and whether behind the fence.
+async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<bool, Refused> {
+    let asked = Asked {
+        argv: &wanted.argv,
+        cwd: &wanted.cwd,
+        escalated: wanted.escalated,
+        approval: cx.standing.approval,
+        sandbox: &cx.standing.sandbox,
+    };
+    let (reason, prefix, fenced) = match cx.guard.decide(&asked) {
+        Decision::Allow { fenced } => return Ok(fenced),
+        Decision::Forbid { reason } => return Err(Refused::Because(reason)),
+        Decision::Ask { fenced, .. } if cx.session.is_allowed(wanted, fenced) => return Ok(fenced),
+        Decision::Ask { reason, prefix, fenced } => (reason, prefix, fenced),
+    };
     let ask = CommandAsk {
         item_id: id,
         kind: "command",
         command: shown,
         cwd: &wanted.cwd.to_string_lossy(),
-        reason: wanted.justification.as_deref(),
-        rule: wanted.prefix_rule.as_deref(),
+        reason: wanted.justification.as_deref().or(reason.as_deref()),
+        rule: prefix.as_deref().or(wanted.prefix_rule.as_deref()),
     };
     match approve::command(ask, cx).await {
-        Verdict::Yes => Ok(()),
+        Verdict::Yes => Ok(fenced),
         Verdict::ForSession => {
-            cx.session.allow(wanted);
-            Ok(())
+            cx.session.allow(wanted, fenced);
+            Ok(fenced)
         }
         Verdict::Always(rule) => {
-            cx.session.allow_prefix(rule);
-            Ok(())
+            always(rule, fenced, cx);
+            Ok(fenced)
         }
         Verdict::No(why) => Err(Refused::Because(why)),
         Verdict::Cancel => Err(Refused::Cancelled),
     }
 }
 
+/// What cannot be kept for good holds for this thread, and the person is told.
+fn always(rule: Vec<String>, fenced: bool, cx: &Cx) {
+    if let Err(why) = cx.guard.remember(&rule) {
+        cx.voice.warn(&format!("the rule could not be kept: {why}"));
+    }
+    cx.session.allow_prefix(rule, fenced);
+}
+
 /// Tells a command's output as it comes and completes its item when it ends, be it after the turn.
-fn watched(process: Arc<Process>, deltas: Deltas, mut begun: Begun, cx: &Cx) -> Started {
+fn watched(
+    process: Arc<Process>,
+    deltas: Deltas,
+    fenced: bool,
+    mut begun: Begun,
+    cx: &Cx,
+) -> Started {
     let (tell, done) = watch::channel(false);
     begun.item["processId"] = json!(process.session().to_string());
     begun.item["source"] = json!("unifiedExecStartup");
@@ -150,7 +177,10 @@ fn watched(process: Arc<Process>, deltas: Deltas, mut begun: Begun, cx: &Cx) -> 
         // Nobody may wait for it any more.
         let _ = tell.send(true);
     };
-    cx.session.watch(Arc::clone(&process), (cx.voice.turn_id(), &id), done.clone(), task);
+    let turn_id = cx.voice.turn_id().to_owned();
+    let running = Watched { process: Arc::clone(&process), turn_id, item_id: id, fenced, done };
+    let done = running.done.clone();
+    cx.session.watch(running, task);
     Started { process, done }
 }
 

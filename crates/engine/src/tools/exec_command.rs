@@ -122,10 +122,10 @@ impl Tool for ExecCommand {
     fn spec(&self) -> Option<ToolSpec> {
         let own = json!({
             "cmd": { "type": "string", "description": "A script for the user's shell." },
-            "workdir": { "type": "string", "description": "Where to run it; else the thread's folder." },
+            "workdir": { "type": "string", "description": "Where to run it." },
             "shell": { "type": "string", "description": "Another shell." },
-            "login": { "type": "boolean", "description": "Whether it is a login shell; usually true." },
-            "tty": { "type": "boolean", "description": "Whether it gets a terminal; needed for input." },
+            "login": { "type": "boolean", "description": "A login shell? Usually true." },
+            "tty": { "type": "boolean", "description": "A terminal? Needed for input." },
             "yield_time_ms": {
                 "type": "number",
                 "description": "How long to wait for its end before you get what it wrote so far.",
@@ -257,9 +257,11 @@ async fn reach(write: Write, cx: &Cx) -> Result<Ended, Ended> {
     let Write { session_id, chars, yield_time_ms, max_output_tokens } = write;
     let failed = |error| Ended::text(format!("write_stdin failed: {error}"));
     cx.session.processes.find(session_id).map_err(failed)?;
-    let item_id = cx.session.item_of(session_id).unwrap_or_default();
+    let running = cx.session.find(session_id);
+    let item_id = running.as_ref().map(|running| running.item_id.clone()).unwrap_or_default();
     if !chars.is_empty() {
-        may_type(&chars, &item_id, cx).await?;
+        let fenced = running.is_some_and(|running| running.fenced);
+        may_type(&chars, &item_id, fenced, cx).await?;
         let typed = json!({
             "itemId": item_id,
             "processId": session_id.to_string(),
@@ -277,11 +279,11 @@ async fn reach(write: Write, cx: &Cx) -> Result<Ended, Ended> {
     Ok(Ended::text(told(&chunk, budget(max_output_tokens, cx))))
 }
 
-/// Words typed into a shell are commands as well, so they are asked for like commands. Interrupts
-/// are not: they can only end what runs.
-async fn may_type(chars: &str, item_id: &str, cx: &Cx) -> Result<(), Ended> {
+/// Words typed into a shell are commands as well, so without a fence they are asked for like
+/// commands. Interrupts are not: they can only end what runs.
+async fn may_type(chars: &str, item_id: &str, fenced: bool, cx: &Cx) -> Result<(), Ended> {
     let harmless = chars.chars().all(|char| matches!(char, '\u{3}' | '\u{4}'));
-    if harmless || cx.standing.sandbox.is_full_access() {
+    if harmless || fenced || cx.standing.sandbox.is_full_access() {
         return Ok(());
     }
     if cx.standing.approval == crate::thread::Approval::Never {

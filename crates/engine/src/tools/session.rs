@@ -30,8 +30,9 @@ struct State {
     files: Vec<String>,
     diff: Option<Touched>,
     watched: HashMap<exec::Session, Watched>,
-    commands: HashSet<(Vec<String>, PathBuf, bool)>,
-    prefixes: Vec<Vec<String>>,
+    /// With whether they run behind the fence: a yes to that is none to running without.
+    commands: HashSet<(Key, bool)>,
+    prefixes: Vec<(Vec<String>, bool)>,
     places: HashSet<PathBuf>,
 }
 
@@ -43,11 +44,18 @@ struct Touched {
     news: bool,
 }
 
-struct Watched {
-    process: Arc<Process>,
-    turn_id: String,
-    item_id: String,
-    done: watch::Receiver<bool>,
+/// A command that was started.
+#[derive(Clone)]
+pub(super) struct Watched {
+    pub(super) process: Arc<Process>,
+    /// The turn that started it.
+    pub(super) turn_id: String,
+    /// Its item.
+    pub(super) item_id: String,
+    /// Whether it runs behind the fence.
+    pub(super) fenced: bool,
+    /// True once its end was told.
+    pub(super) done: watch::Receiver<bool>,
 }
 
 /// A step of the plan.
@@ -99,20 +107,28 @@ impl Session {
     }
 
     /// A person said yes to this command for the whole thread.
-    pub(super) fn allow(&self, wanted: &Wanted) {
-        self.lock().commands.insert(key(wanted));
+    pub(super) fn allow(&self, wanted: &Wanted, fenced: bool) {
+        self.lock().commands.insert((key(wanted), fenced));
     }
 
     /// A person said yes to everything that begins with these words.
-    pub(super) fn allow_prefix(&self, prefix: Vec<String>) {
-        self.lock().prefixes.push(prefix);
+    pub(super) fn allow_prefix(&self, prefix: Vec<String>, fenced: bool) {
+        self.lock().prefixes.push((prefix, fenced));
     }
 
-    pub(super) fn is_allowed(&self, wanted: &Wanted) -> bool {
+    /// Whether a person said yes to it before.
+    pub(super) fn is_allowed(&self, wanted: &Wanted, fenced: bool) -> bool {
         let state = self.lock();
-        state.commands.contains(&key(wanted))
-            || plain_words(&wanted.script)
-                .is_some_and(|words| state.prefixes.iter().any(|prefix| words.starts_with(prefix)))
+        let covers = |given: bool| fenced || !given;
+        if [true, false]
+            .iter()
+            .any(|given| covers(*given) && state.commands.contains(&(key(wanted), *given)))
+        {
+            return true;
+        }
+        let Some(words) = plain_words(&wanted.script) else { return false };
+        let mut fitting = state.prefixes.iter().filter(|(_, given)| covers(*given));
+        fitting.any(|(prefix, _)| words.starts_with(prefix))
     }
 
     pub(super) fn allow_write(&self, place: PathBuf) {
@@ -124,23 +140,16 @@ impl Session {
     }
 
     /// Keeps a command's watcher, so that the turn or the thread can wait for it.
-    pub(super) fn watch(
-        &self,
-        process: Arc<Process>,
-        (turn_id, item_id): (&str, &str),
-        done: watch::Receiver<bool>,
-        task: impl Future<Output = ()> + Send + 'static,
-    ) {
+    pub(super) fn watch(&self, running: Watched, task: impl Future<Output = ()> + Send + 'static) {
         let mut state = self.lock();
         state.watched.retain(|_, watched| !*watched.done.borrow());
-        let (turn_id, item_id) = (turn_id.to_owned(), item_id.to_owned());
-        state.watched.insert(process.session(), Watched { process, turn_id, item_id, done });
+        state.watched.insert(running.process.session(), running);
         self.watchers.spawn(task);
     }
 
-    /// The item of a running command.
-    pub(super) fn item_of(&self, session: exec::Session) -> Option<String> {
-        self.lock().watched.get(&session).map(|watched| watched.item_id.clone())
+    /// A command that may still run.
+    pub(super) fn find(&self, session: exec::Session) -> Option<Watched> {
+        self.lock().watched.get(&session).cloned()
     }
 
     /// Waits until a command's end was told.
@@ -180,7 +189,10 @@ impl Session {
     }
 }
 
-fn key(wanted: &Wanted) -> (Vec<String>, PathBuf, bool) {
+/// The program with its arguments, where, and whether on a terminal.
+type Key = (Vec<String>, PathBuf, bool);
+
+fn key(wanted: &Wanted) -> Key {
     (wanted.argv.clone(), wanted.cwd.clone(), wanted.tty)
 }
 
@@ -201,7 +213,7 @@ mod tests {
     #[test]
     fn a_rule_allows_plain_commands_only() {
         let session = Session::default();
-        session.allow_prefix(vec!["cargo".to_owned(), "test".to_owned()]);
+        session.allow_prefix(vec!["cargo".to_owned(), "test".to_owned()], true);
         let wanted = |script: &str| Wanted {
             argv: Vec::new(),
             script: script.to_owned(),
@@ -211,11 +223,12 @@ mod tests {
             justification: None,
             prefix_rule: None,
         };
-        assert!(session.is_allowed(&wanted("cargo test -p x")));
+        assert!(session.is_allowed(&wanted("cargo test -p x"), true));
+        assert!(!session.is_allowed(&wanted("cargo test -p x"), false), "not without a fence");
         for script in
             ["cargo", "cargo build", "cargo test; rm x", "cargo test $(rm x)", "cargo test\nrm"]
         {
-            assert!(!session.is_allowed(&wanted(script)), "{script}");
+            assert!(!session.is_allowed(&wanted(script), true), "{script}");
         }
     }
 }

@@ -103,7 +103,7 @@ impl Tool for ShellCommand {
         let own = json!({
             "command": { "type": "string", "description": "A script for the user's shell." },
             "workdir": { "type": "string", "description": "Where to run it." },
-            "login": { "type": "boolean", "description": "Whether it is a login shell; usually true." },
+            "login": { "type": "boolean", "description": "A login shell? Usually true." },
             "timeout_ms": { "type": "number", "description": "It is ended after this long." },
         });
         Some(ToolSpec::Function {

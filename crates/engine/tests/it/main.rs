@@ -14,6 +14,8 @@ mod compaction;
 
 mod tools;
 
+mod whole;
+
 mod scenario;
 
 mod patch;

@@ -4,6 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bindery_core::map::app_server_to_part::{TurnContext, TurnMapper};
+use bindery_core::part::Part;
+use bindery_core::wire::app_server::notification::{self, Body, Notification};
+use bindery_core::wire::app_server::request::{self, ServerRequest};
+use bindery_engine::guard::{Guard, NoFence};
 use bindery_engine::item::{CustomCall, FunctionCall, HistoryItem, Item, Message, Role};
 use bindery_engine::model::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest};
 use bindery_engine::outlet::{Outlet, Refusal};
@@ -180,15 +185,30 @@ pub(crate) struct Stage {
 /// What differs from stage to stage.
 pub(crate) struct Setting {
     pub(crate) script: Vec<Vec<Act>>,
+    /// Answers in the script's place.
+    pub(crate) other: Option<Arc<dyn Model>>,
     pub(crate) profile: Profile,
     pub(crate) answerer: Answerer,
+    pub(crate) guard: Arc<dyn Guard>,
     pub(crate) change: Box<dyn FnOnce(&mut ThreadSettings)>,
 }
 
 impl Setting {
     pub(crate) fn new(script: Vec<Vec<Act>>) -> Self {
         let profile = Profile { exec: ExecForm::None, plan: true, ..Profile::unknown("m") };
-        Self { script, profile, answerer: Box::new(|_, _| None), change: Box::new(|_| {}) }
+        Self {
+            script,
+            other: None,
+            profile,
+            answerer: Box::new(|_, _| None),
+            guard: Arc::new(NoFence),
+            change: Box::new(|_| {}),
+        }
+    }
+
+    /// A thread on another model.
+    pub(crate) fn on(model: Arc<dyn Model>) -> Self {
+        Self { other: Some(model), ..Self::new(Vec::new()) }
     }
 
     pub(crate) fn change(mut self, change: impl FnOnce(&mut ThreadSettings) + 'static) -> Self {
@@ -225,10 +245,11 @@ impl Setting {
         });
         let book = Arc::new(Book { entries: Mutex::default(), room: Mutex::new(usize::MAX) });
         let makings = Makings {
-            model: Arc::clone(&model) as _,
+            model: self.other.unwrap_or_else(|| Arc::clone(&model) as _),
             outlet: Arc::clone(&ears) as _,
             journal: Arc::clone(&book) as _,
             prompter: Arc::new(PlainPrompter { profile: self.profile }),
+            guard: self.guard,
             clock: system_clock,
         };
         let mut settings = ThreadSettings::new("thread-1", Standing::new("m", folder.path()));
@@ -253,7 +274,41 @@ impl Stage {
 
     /// Waits for a turn's end, after so many that have ended already.
     pub(crate) async fn ended(&self, before: usize) -> Value {
-        self.wait("turn/completed", before).await["turn"].clone()
+        let turn = self.wait("turn/completed", before).await["turn"].clone();
+        self.assert_understood();
+        turn
+    }
+
+    /// The client knows every word that was told and every question that was put.
+    fn assert_understood(&self) {
+        for (method, params) in self.ears.heard.lock().expect("ears").iter() {
+            let raw = serde_json::value::to_raw_value(params).expect("JSON");
+            if method.ends_with("requestApproval") || *method == "item/tool/call" {
+                let request = ServerRequest::decode(method, &raw);
+                let strange = matches!(request.body, request::Body::Unknown { .. });
+                assert!(!strange, "{method}: {:?}", request.body);
+                continue;
+            }
+            let told = Notification::decode(method, &raw);
+            let strange = matches!(told.body, notification::Body::Unknown { .. });
+            assert!(!strange, "{method}: {:?}", told.body);
+            if let Body::ItemStarted(note) | Body::ItemCompleted(note) = &told.body {
+                assert!(note.item.known().is_some(), "{method}: {:?}", note.item);
+            }
+        }
+    }
+
+    /// The parts a client makes of the first turn.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let heard = self.ears.heard.lock().expect("ears");
+        let turn = heard.iter().find(|(method, _)| *method == "turn/started").expect("a turn");
+        let turn_id = turn.1["turn"]["id"].as_str().expect("an id");
+        let mut mapper = TurnMapper::new(TurnContext::new("thread-1".into(), turn_id.into()));
+        let told = heard.iter().flat_map(|(method, params)| {
+            let raw = serde_json::value::to_raw_value(params).expect("JSON");
+            mapper.notify(&Notification::decode(method, &raw))
+        });
+        told.collect()
     }
 
     /// Waits until a message was heard more often than `before` times, and gives it.

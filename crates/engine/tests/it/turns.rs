@@ -380,3 +380,15 @@ async fn a_picture_stays_out_of_a_model_that_sees_none() {
     let kept: Vec<Value> = stage.thread.snapshot().await.turns;
     assert_eq!(kept[0]["items"][0]["content"][0]["type"], "image");
 }
+
+#[tokio::test]
+async fn pictures_that_are_elsewhere_are_refused_and_no_words_are_fine() {
+    let stage = Stage::new(vec![say("ok")]);
+    let far = json!({ "type": "image", "url": "https://example.com/x.png" });
+    let input = TurnInput { input: vec![Open::from_value(far)], ..TurnInput::default() };
+    let refused = stage.thread.start_turn(input).await.expect_err("refused");
+    assert_eq!(refused.code(), "bad-input");
+    stage.thread.start_turn(TurnInput::default()).await.expect("a turn");
+    assert_eq!(stage.ended(0).await["status"], "completed");
+    assert_eq!(stage.input(0), json!([]));
+}
