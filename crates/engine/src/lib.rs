@@ -33,3 +33,5 @@ pub mod diff;
 pub mod truncate;
 
 pub mod picture;
+
+pub mod service;

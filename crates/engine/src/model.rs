@@ -36,6 +36,7 @@ use tokio::sync::mpsc;
 use crate::item::HistoryItem;
 use crate::tokens::TokenCount;
 
+pub use demo::{LABEL as DEMO_LABEL, NAME as DEMO_MODEL};
 pub use provider::{DeveloperRole, Placement, Provider, Wire};
 
 /// The model these settings lead to. Nothing is read or connected before it is asked; settings that

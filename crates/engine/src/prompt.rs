@@ -22,6 +22,8 @@ pub mod custom;
 
 pub mod attach;
 
+pub mod ledger;
+
 pub use base::{Mode, base};
 pub use context::{Context, ThreadScene};
 pub use section::{Section, SectionKind, Snapshot};

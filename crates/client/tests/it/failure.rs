@@ -18,14 +18,12 @@ async fn fail(step: Step) -> Told {
     told
 }
 
-#[tokio::test]
 async fn a_400_keeps_its_text() {
     let told = fail(Step::status(400, "invalid_request_error", "no such field")).await;
     assert_eq!(told.end(), Unified::Error);
     assert!(told.errors()[0]["message"].as_str().unwrap().contains("no such field"));
 }
 
-#[tokio::test]
 async fn a_401_keeps_its_status() {
     let told = fail(Step::status(401, "auth", "bad key")).await;
     let error = &told.errors()[0];
@@ -36,7 +34,6 @@ async fn a_401_keeps_its_status() {
     );
 }
 
-#[tokio::test]
 async fn a_429_keeps_its_status() {
     let told = fail(Step::rate_limit(0)).await;
     let error = &told.errors()[0];
@@ -44,13 +41,11 @@ async fn a_429_keeps_its_status() {
     assert!(!told.customs("codex.retry").is_empty());
 }
 
-#[tokio::test]
 async fn a_used_up_plan_is_told_as_such() {
     let told = fail(Step::usage_limit()).await;
     assert_eq!(told.errors()[0]["kind"], "usageLimitExceeded");
 }
 
-#[tokio::test]
 async fn a_500_is_an_error() {
     let told = fail(Step::status(500, "server_error", "oops")).await;
     assert_eq!(
@@ -59,13 +54,11 @@ async fn a_500_is_an_error() {
     );
 }
 
-#[tokio::test]
 async fn a_full_window_is_a_matter_of_length() {
     let told = fail(Step::failed("context_length_exceeded", "too long")).await;
     assert_eq!(told.end(), Unified::Length);
 }
 
-#[tokio::test]
 async fn a_stream_cut_once_does_not_double_its_text() {
     let stage = Stage::free(vec![
         Reply::new([Step::begin("Hello, "), Step::Cut]),
@@ -78,7 +71,6 @@ async fn a_stream_cut_once_does_not_double_its_text() {
     assert_eq!(told.customs("codex.retry").len(), 1);
 }
 
-#[tokio::test]
 async fn what_was_complete_before_a_cut_stays_said() {
     let stage = Stage::free(vec![
         Reply::new([Step::text("First."), Step::begin("Sec"), Step::Cut]),
@@ -92,7 +84,6 @@ async fn what_was_complete_before_a_cut_stays_said() {
     assert_eq!(heard.last().map(String::as_str), Some("assistant: First."));
 }
 
-#[tokio::test]
 async fn a_stream_cut_always_ends_with_an_error() {
     let told = Stage::free(vec![Reply::new([Step::begin("Hello, "), Step::Cut]).always()])
         .await
@@ -103,7 +94,6 @@ async fn a_stream_cut_always_ends_with_an_error() {
     assert!(told.errors()[0]["message"].as_str().unwrap().contains("disconnected"));
 }
 
-#[tokio::test]
 async fn a_killed_codex_ends_the_turn_within_a_second() {
     let stage = Stage::free(vec![Reply::new([Step::text("one "), Step::Silence])]).await;
     let thread = stage.thread().await;
@@ -134,7 +124,6 @@ async fn a_missing_codex_is_an_error_with_a_hint() {
     assert!(err.hint().is_some());
 }
 
-#[tokio::test]
 async fn an_unreachable_provider_ends_by_our_own_deadline() {
     let options =
         Options { base_url: Some("http://127.0.0.1:9/v1".into()), ..Options::unrestricted() };
@@ -145,11 +134,25 @@ async fn an_unreachable_provider_ends_by_our_own_deadline() {
     assert_eq!(told.errors()[0]["kind"], "timeout");
 }
 
-#[tokio::test]
 async fn a_silent_model_ends_by_the_deadline_of_the_turn() {
     let stage = Stage::free(vec![Reply::new([Step::Silence])]).await;
     let mut request = TurnRequest::new(stage.thread().await, "go");
     request.deadlines.whole = Some(Duration::from_secs(3));
     let told = stage.run(request).await;
     assert_eq!((told.end(), &told.errors()[0]["kind"]), (Unified::Error, &"timeout".into()));
+}
+
+crate::backend::on_both! {
+    a_400_keeps_its_text,
+    a_401_keeps_its_status,
+    a_429_keeps_its_status,
+    a_used_up_plan_is_told_as_such,
+    a_500_is_an_error,
+    a_full_window_is_a_matter_of_length,
+    a_stream_cut_once_does_not_double_its_text,
+    what_was_complete_before_a_cut_stays_said,
+    a_stream_cut_always_ends_with_an_error,
+    a_killed_codex_ends_the_turn_within_a_second,
+    an_unreachable_provider_ends_by_our_own_deadline,
+    a_silent_model_ends_by_the_deadline_of_the_turn,
 }

@@ -139,8 +139,8 @@ impl Catalogue {
 }
 
 macro_rules! over {
-    ($row:ident, $base:ident, $($field:ident),+ $(,)?) => {
-        Self { $($field: $row.$field.or($base.$field),)+ ..$row }
+    ($row:ident, $base:ident, [$($own:ident),*], $($field:ident),+ $(,)?) => {
+        Self { $($own: $row.$own,)* $($field: $row.$field.or($base.$field),)+ }
     };
 }
 
@@ -150,9 +150,10 @@ impl ModelRow {
     fn over(self, base: Self) -> Self {
         let row = self;
         over!(
-            row, base, like, context_window, effective_percent, auto_compact_limit, placement,
-            base, exec, apply_patch, plan, view_image, truncation, wire_api, parallel_tool_calls,
-            thinks, reasoning, verbosity, images,
+            row, base, [slug], like, context_window, effective_percent, auto_compact_limit,
+            placement,
+            base, exec, apply_patch, plan, view_image, truncation, wire_api,
+            parallel_tool_calls, thinks, reasoning, verbosity, images,
         )
     }
 
@@ -187,7 +188,7 @@ impl ProviderRow {
     fn over(self, base: Self) -> Self {
         let row = self;
         over!(
-            row, base, name, base_url, wire_api, env_key, env_key_instructions,
+            row, base, [], name, base_url, wire_api, env_key, env_key_instructions,
             experimental_bearer_token, requires_openai_auth, query_params, http_headers,
             env_http_headers, request_max_retries, stream_max_retries, stream_idle_timeout_ms,
             key_header, needs_key, default_model,

@@ -77,10 +77,12 @@ impl Config {
         cwd: &Path,
         overrides: &[(String, Value)],
     ) -> Result<Self, ConfigError> {
+        // Without a slash at its end, which would be told to the model.
+        let cwd: PathBuf = cwd.components().collect();
         let layers = layers(home, overrides)?;
         let mut table = Table::new();
         layers.iter().for_each(|layer| layer::merge(&mut table, &layer.table));
-        read(home, cwd, Reader::new(table, &layers))
+        read(home, &cwd, Reader::new(table, &layers))
     }
 
     /// The same settings with another model of the same provider.
@@ -106,9 +108,9 @@ fn layers(home: &Home, overrides: &[(String, Value)]) -> Result<Vec<Layer>, Conf
         layers.extend(Layer::read(path)?);
     }
     let flags = Layer::of(overrides);
-    let tables = layers.iter().chain([&flags]);
-    let named = tables.filter_map(|layer| layer.table.get("profile")?.as_str()).last();
-    if let Some(name) = named.map(str::to_owned) {
+    let mut topmost = std::iter::once(&flags).chain(layers.iter().rev());
+    let named = topmost.find_map(|layer| layer.table.get("profile")?.as_str()).map(str::to_owned);
+    if let Some(name) = named {
         layers.push(profile(home, &layers, &name)?);
     }
     layers.push(flags);

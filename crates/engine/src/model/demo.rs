@@ -18,11 +18,11 @@ use super::{Answered, Model, ModelError, ModelEvent, ModelRequest};
 use crate::item::{CustomCall, HistoryItem, Item, Message, Role};
 use crate::tokens::TokenCount;
 
-/// Begins everything it says.
-pub(super) const LABEL: &str = "[demo]";
+/// Begins everything that the demo model says.
+pub const LABEL: &str = "[demo]";
 
-/// Its name, where a server would say the model's.
-pub(super) const NAME: &str = "bindery-demo";
+/// The demo model's name, where a server would say its model's.
+pub const NAME: &str = "bindery-demo";
 
 /// The demo model.
 pub(super) struct Demo;

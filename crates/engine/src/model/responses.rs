@@ -77,7 +77,10 @@ impl Responses {
             match reader.read(&event.data)? {
                 Step::Tell(Some(event)) => tell(events, event).await,
                 Step::Tell(None) => {}
-                Step::Done(answered) => {
+                Step::Done(answered, told) => {
+                    for event in told {
+                        tell(events, event).await;
+                    }
                     stream.drain(Duration::from_millis(50)).await;
                     return Ok(answered);
                 }

@@ -3,6 +3,7 @@
 //! The rules are those of Codex 0.166, to the byte: who writes such a file for one must find it
 //! read the same by the other.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -87,6 +88,11 @@ pub(super) fn withdrawn() -> String {
     format!("{HEADING}\n\n{OPEN}{WITHDRAWN}{CLOSE}")
 }
 
+/// Whether a block says that there is nothing left to say.
+pub(super) fn is_withdrawn(text: &str) -> bool {
+    text == withdrawn()
+}
+
 /// The block as it was before [`replacing`].
 pub(super) fn without_replacement(text: &str) -> String {
     text.replacen(REPLACING, "", 1)
@@ -139,10 +145,11 @@ fn folders(settings: &ProjectSettings, cwd: &Path) -> Vec<PathBuf> {
 }
 
 /// The one file of a folder: the first name that is a file, whatever it says. An empty override
-/// thus silences the folder.
+/// thus silences the folder. A name that leads into another folder is none.
 fn in_folder(settings: &ProjectSettings, folder: &Path) -> Option<PathBuf> {
     let others = settings.doc_fallback_filenames.iter().map(|name| name.trim());
-    let names = NAMES.into_iter().chain(others.filter(|name| !name.is_empty()));
+    let is_name = |name: &&str| Path::new(name).file_name() == Some(OsStr::new(name));
+    let names = NAMES.into_iter().chain(others.filter(is_name));
     names.map(|name| folder.join(name)).find(|path| path.is_file())
 }
 

@@ -4,9 +4,9 @@
 //! stays of use; what is asked then is a message, [`COMPACT_PROMPT`].
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
-use crate::config::{BaseKind, ExecTool, ModelEntry, PatchTool};
+use crate::config::{BaseKind, Config, ConfigError, ExecTool, ModelEntry, PatchTool};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,11 +56,25 @@ pub fn base(entry: &ModelEntry, mode: Mode) -> String {
     blocks.iter().map(|block| block.trim_end()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// A base prompt from the user's own file; one that says nothing is an error, not a wish.
-pub fn from_file(path: &Path) -> io::Result<String> {
-    let text = std::fs::read_to_string(path)?;
+/// A base prompt and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// The prompt.
+    pub text: String,
+    /// The user's own file, where it is not one of ours.
+    pub source: Option<PathBuf>,
+}
+
+/// The base prompt that the settings ask for: the user's own file, or ours for the model.
+pub fn chosen(config: &Config, mode: Mode) -> Result<Base, ConfigError> {
+    let Some(path) = &config.model_instructions_file else {
+        return Ok(Base { text: base(&config.entry, mode), source: None });
+    };
+    let unreadable = |source| ConfigError::Unreadable { path: path.clone(), source };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
     match text.trim() {
-        "" => Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty")),
-        text => Ok(text.to_owned()),
+        // A file that says nothing is an accident, not a wish.
+        "" => Err(unreadable(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"))),
+        text => Ok(Base { text: text.to_owned(), source: Some(path.clone()) }),
     }
 }

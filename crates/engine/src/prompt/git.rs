@@ -55,9 +55,11 @@ pub struct Question {
 }
 
 impl Question {
-    /// Finds the repository and puts the question; none where there is no repository.
+    /// Finds the repository and puts the question; none where there is no repository. With no
+    /// time at all git is not asked.
     pub fn put(cwd: &Path, limit: Option<Duration>) -> Option<Self> {
         let git = files::read(cwd)?;
+        let limit = limit.filter(|limit| !limit.is_zero());
         let asked = limit.map(|limit| ask::Asked::start(&git.root, limit.min(LIMIT)));
         Some(Self { git, asked })
     }

@@ -152,6 +152,10 @@ impl Snapshot {
                 _ => continue,
             };
             let text = match kind {
+                SectionKind::ProjectInstructions if agents_md::is_withdrawn(text) => {
+                    snapshot.told.remove(&kind);
+                    continue;
+                }
                 SectionKind::ProjectInstructions => agents_md::without_replacement(text),
                 _ => text.to_owned(),
             };

@@ -76,7 +76,7 @@ async fn posted(wire: Wire, request: ModelRequest, change: impl FnOnce(&mut Prov
     let model = Model::start(Script::always("ok"));
     let mut provider = provider(wire, &model);
     change(&mut provider);
-    ask(&provider, request).await.ended.unwrap();
+    ask(&provider, request).await.ended.expect("an answer");
     model.bodies().remove(0)
 }
 

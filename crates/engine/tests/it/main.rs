@@ -31,3 +31,21 @@ mod wires;
 mod faults;
 
 mod bodies;
+
+mod place;
+
+mod config;
+
+mod catalogue;
+
+mod agents_md;
+
+mod context;
+
+mod git;
+
+mod custom;
+
+mod attach;
+
+mod side_by_side;

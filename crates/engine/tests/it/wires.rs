@@ -26,11 +26,11 @@ impl Asked {
     /// Items that are whole, as JSON, without the ids of the server.
     pub(crate) fn items(&self) -> Vec<Value> {
         let done = self.events.iter().filter_map(|event| match event {
-            ModelEvent::ItemDone(item) => Some(serde_json::to_value(item).unwrap()),
+            ModelEvent::ItemDone(item) => Some(json!(item)),
             _ => None,
         });
         let plain = |mut item: Value| {
-            let fields = item.as_object_mut().unwrap();
+            let fields = item.as_object_mut().expect("an object");
             fields.retain(|key, value| !value.is_null() && key != "id" && key != "status");
             item
         };
@@ -120,8 +120,8 @@ async fn the_same_script_gives_the_same_items_on_both_wires() {
         let model = Model::start(vec![Reply::new(steps())]);
         let request = ModelRequest { tools: tools(), ..request("go") };
         let asked = ask(&provider(wire, &model), request).await;
-        let answered = asked.ended.clone().unwrap();
-        let usage = answered.usage.unwrap();
+        let answered = asked.ended.clone().expect("an answer");
+        let usage = answered.usage.expect("an answer");
         assert_eq!((usage.input_tokens, usage.cached_input_tokens), (100, 10));
         assert_eq!((usage.output_tokens, usage.total_tokens), (20, 120));
         assert_eq!(usage.reasoning_output_tokens, 5);
@@ -166,9 +166,22 @@ async fn an_answer_that_is_not_streamed_is_taken() {
         let whole = Step::Status { status: 200, body, headers: Default::default() };
         let model = Model::start(vec![Reply::new([whole])]);
         let asked = ask(&provider(wire, &model), request("go")).await;
-        assert_eq!(asked.items(), [item.clone()], "{wire:?}");
-        assert_eq!(asked.ended.unwrap().usage.unwrap().total_tokens, 3);
+        assert_eq!(asked.items(), std::slice::from_ref(&item), "{wire:?}");
+        assert_eq!(asked.ended.expect("an answer").usage.expect("an answer").total_tokens, 3);
     }
+}
+
+#[tokio::test]
+async fn items_told_in_the_response_alone_are_taken() {
+    let item = json!({ "type": "message", "role": "assistant",
+        "content": [{ "type": "output_text", "text": "Late." }] });
+    let completed = json!({ "type": "response.completed", "response": {
+        "id": "r", "output": [item], "end_turn": false, "model": "m" } });
+    let model = Model::start(vec![Reply::new([Step::Event { event: completed }, Step::Silence])]);
+    let asked = ask(&provider(Wire::Responses, &model), request("go")).await;
+    assert_eq!(asked.items(), [item]);
+    let answered = asked.ended.expect("an answer");
+    assert_eq!((answered.end_turn, answered.model.as_deref()), (Some(false), Some("m")));
 }
 
 #[tokio::test]
@@ -181,7 +194,7 @@ async fn headers_and_queries_reach_the_server() {
             ..provider(wire, &model)
         };
         let request = ModelRequest { purpose: Some("review"), ..request("go") };
-        ask(&provider, request).await.ended.unwrap();
+        ask(&provider, request).await.ended.expect("an answer");
         let got = &model.requests()[0];
         assert!(got.path.ends_with("?api-version=1"), "{}", got.path);
         let header = |name: &str| got.headers.get(name).map(String::as_str);
@@ -193,7 +206,7 @@ async fn headers_and_queries_reach_the_server() {
         assert_eq!(header("session-id"), Some("thread-1"));
         assert_eq!(header("thread-id"), Some("thread-1"));
         assert_eq!(header("x-openai-subagent"), Some("review"));
-        assert!(header("user-agent").unwrap().starts_with("bindery/"));
+        assert!(header("user-agent").expect("an answer").starts_with("bindery/"));
     }
 }
 

@@ -20,3 +20,17 @@ mod pages;
 mod live;
 
 mod real_codex;
+
+mod resumed;
+
+mod ages;
+
+mod written;
+
+mod forked;
+
+mod synthetic;
+
+mod spelt;
+
+mod faults;

@@ -150,8 +150,8 @@ impl<'a> Builder<'a> {
 
     /// Thoughts go to the model's message before them, or to the next one.
     fn think(&mut self, thoughts: &Reasoning) {
-        let raw = thoughts.content.iter().flatten().chain(&thoughts.summary);
-        let text: Vec<&str> = raw.filter_map(|part| part["text"].as_str()).collect();
+        let parts = thoughts.content.as_ref().unwrap_or(&thoughts.summary).iter();
+        let text: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
         if text.is_empty() {
             return;
         }

@@ -201,8 +201,9 @@ impl<'a> Reader<'a> {
         let same = |call: &Call| match index {
             // Older Ollama and Gemini number every call 0; a second id and name tell them apart.
             Some(_) => {
-                let other = !id.is_empty() && !name.is_empty() && id != call.id;
-                call.index == index && !(other && !call.id.is_empty())
+                let is_other =
+                    [id, name, &call.id].iter().all(|word| !word.is_empty()) && id != call.id;
+                call.index == index && !is_other
             }
             None if !id.is_empty() => call.id == id,
             None => name.is_empty(),

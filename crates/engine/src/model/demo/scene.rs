@@ -140,7 +140,16 @@ fn read(output: &CallOutput) -> Ended {
 
 fn is_denial(text: &str) -> bool {
     let text = text.to_lowercase();
-    let words =
-        ["rejected", "denied", "declined", "refused", "not approved", "not allowed", "aborted"];
+    let words = [
+        "rejected",
+        "denied",
+        "declined",
+        "refused",
+        "forbidden",
+        "not approve",
+        "not allow",
+        "aborted",
+        "cancel",
+    ];
     words.iter().any(|word| text.contains(word))
 }

@@ -97,7 +97,7 @@ fn a_no_is_taken_and_reported() {
     for (deny, what) in [("uname", "outside the sandbox"), ("ls -lAS", "listing the files")] {
         let told = run(&mut request("hello"), LISTING, deny);
         let report = told.last().unwrap().to_string();
-        assert!(report.contains(&format!("You did not allow")), "{report}");
+        assert!(report.contains("You did not allow"), "{report}");
         assert!(report.contains(what), "{report}");
         let calls = |name: &str| told.iter().filter(|item| item["name"] == name).count();
         assert_eq!(calls("apply_patch"), usize::from(deny == "uname"));

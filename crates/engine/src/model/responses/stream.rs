@@ -14,14 +14,15 @@ use crate::tokens::TokenCount;
 pub(super) enum Step {
     /// Something to tell, or nothing.
     Tell(Option<ModelEvent>),
-    /// The response is whole.
-    Done(Answered),
+    /// The response is whole; these items were never told.
+    Done(Answered, Vec<ModelEvent>),
 }
 
 /// Reads events; remembers which call a piece of free text belongs to.
 pub(super) struct Reader<'a> {
     names: &'a Names,
     calls: Vec<(String, String)>,
+    items: usize,
     understood: usize,
     skipped: usize,
 }
@@ -40,7 +41,7 @@ struct Event {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(names: &'a Names) -> Self {
-        Self { names, calls: Vec::new(), understood: 0, skipped: 0 }
+        Self { names, calls: Vec::new(), items: 0, understood: 0, skipped: 0 }
     }
 
     /// Reads one event. What is not JSON is skipped and counted, as Codex skips it: one bad line
@@ -68,7 +69,7 @@ impl<'a> Reader<'a> {
                 call_id.map(|call_id| ModelEvent::ToolInput { call_id, text: delta() })
             }
             "response.completed" | "response.done" => {
-                return Ok(Step::Done(answered(&event.response.unwrap_or_default())));
+                return Ok(self.completed(event.response.unwrap_or_default()));
             }
             "response.incomplete" => return Err(incomplete(&event.response.unwrap_or_default())),
             "response.failed" => {
@@ -106,7 +107,18 @@ impl<'a> Reader<'a> {
         ModelEvent::ItemBegun(self.names.restore(HistoryItem::from_value(item)))
     }
 
-    fn done(&self, item: Value) -> ModelEvent {
+    /// Some servers tell the items in the response alone.
+    fn completed(&mut self, mut response: Value) -> Step {
+        let output = match response["output"].take() {
+            Value::Array(items) if self.items == 0 => items,
+            _ => Vec::new(),
+        };
+        let told = output.into_iter().map(|item| self.done(item)).collect();
+        Step::Done(answered(&response), told)
+    }
+
+    fn done(&mut self, item: Value) -> ModelEvent {
+        self.items += 1;
         ModelEvent::ItemDone(self.names.restore(HistoryItem::from_value(item)))
     }
 

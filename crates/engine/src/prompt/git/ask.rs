@@ -150,3 +150,34 @@ fn next(out: &mut dyn BufRead) -> Option<Option<Vec<u8>>> {
     }
     Some(Some(entry))
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_takes_too_long_is_ended() {
+        let mut command = Command::new("sleep");
+        command.arg("1000").stdout(Stdio::piped());
+        let running = Running::start(command, count).expect("sleep");
+        assert_eq!(running.finish(Instant::now()), None);
+    }
+
+    #[test]
+    fn one_that_fails_says_nothing() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "printf '?? a\\0'; exit 3"]).stdout(Stdio::piped());
+        let running = Running::start(command, count).expect("sh");
+        assert_eq!(running.finish(Instant::now() + Duration::from_secs(60)), None);
+    }
+
+    #[test]
+    fn entries_are_counted_whatever_their_names() {
+        let entries = b"?? a\0R  new\0old\0 M ?? x\0!! ignored\0UU both\0";
+        let changes = count(&mut &entries[..]);
+        assert_eq!(changes, Some(Changes { dirty: 3, untracked: 1 }));
+        assert_eq!(count(&mut &b"?"[..]), None);
+        let long = [b" M ".to_vec(), vec![b'x'; 200_000], b"\0?? y\0".to_vec()].concat();
+        assert_eq!(count(&mut &long[..]), Some(Changes { dirty: 1, untracked: 1 }));
+    }
+}

@@ -7,7 +7,9 @@ use super::super::super::dialect::Names;
 use super::super::super::{Answered, Fault, ModelEvent};
 use super::{Progress, Reader};
 
-fn read(chunks: &[Value]) -> Result<(Vec<ModelEvent>, Answered), (Fault, Again)> {
+type Seen = (Fault, Again);
+
+fn read(chunks: &[Value]) -> Result<(Vec<ModelEvent>, Answered), Seen> {
     let names = Names::default();
     let mut reader = Reader::new(&names);
     let mut told = Vec::new();
@@ -148,7 +150,7 @@ fn ends_are_told_apart() {
     let router = json!({ "choices": [{ "error": { "code": 401, "message": "key" } }] });
     let (never, again) = (Again::Never, Again::Stream);
     #[rustfmt::skip]
-    let table: Vec<(&str, Vec<Value>, Option<(Fault, Again)>)> = vec![
+    let table: Vec<(&str, Vec<Value>, Option<Seen>)> = vec![
         ("stop",             vec![text.clone(), end("stop")],            None),
         ("no reason",        vec![text.clone()],                         None),
         ("done, no reason",  vec![text.clone(), json!("DONE")],          None),
