@@ -4,6 +4,10 @@ use serde_json::{Value, json};
 
 use super::settings::Standing;
 use crate::tokens::ThreadUsage;
+use crate::truncate::{Budget, cut};
+
+/// Bytes of a command's output that are kept to be seen again.
+const KEPT_OUTPUT: usize = 64 << 10;
 
 /// A thread as `thread/read` and `thread/resume` show it.
 #[derive(Clone, Debug)]
@@ -101,7 +105,11 @@ impl Record {
     }
 
     /// Keeps an item. A command may end after its turn.
-    pub(crate) fn keep(&mut self, turn_id: &str, item: Value) {
+    pub(crate) fn keep(&mut self, turn_id: &str, mut item: Value) {
+        if let Some(Value::String(output)) = item.get_mut("aggregatedOutput") {
+            // The session file has all of it; a long thread must not hold it in memory.
+            *output = cut(output, Budget::Bytes(KEPT_OUTPUT));
+        }
         if let Some(turn) = self.current.as_mut().filter(|turn| turn.id == turn_id) {
             turn.items.push(item);
             return;
@@ -119,12 +127,12 @@ impl Record {
         self.failed = ending.status == "failed";
         self.waiting = Waiting::default();
         let last = turn.items.iter().rev().find(|item| item["type"] == "agentMessage");
+        let at = Some(turn.started_at);
         let told = match last.filter(|_| ending.status == "completed") {
-            Some(item) => turn.ended("summary", vec![item.clone()], ending),
-            None => turn.ended("notLoaded", Vec::new(), ending),
+            Some(item) => turn_value(&turn.id, "summary", vec![item.clone()], at, Some(ending)),
+            None => turn_value(&turn.id, "notLoaded", Vec::new(), at, Some(ending)),
         };
-        let items = turn.items.clone();
-        self.past.push(turn.ended("full", items, ending));
+        self.past.push(turn.into_ended(ending));
         Some(told)
     }
 
@@ -174,8 +182,8 @@ impl TurnRecord {
         turn_value(&self.id, "full", self.items.clone(), Some(self.started_at), None)
     }
 
-    fn ended(&self, view: &str, items: Vec<Value>, ending: &Ending) -> Value {
-        turn_value(&self.id, view, items, Some(self.started_at), Some(ending))
+    fn into_ended(self, ending: &Ending) -> Value {
+        turn_value(&self.id, "full", self.items, Some(self.started_at), Some(ending))
     }
 }
 

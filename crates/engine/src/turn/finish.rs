@@ -16,7 +16,8 @@ const ABORTED: &str = "<turn_aborted>\nThe user stopped the last turn on purpose
 
 impl Turn<'_> {
     pub(super) async fn finish(mut self, end: Result<(), TurnFault>) {
-        if end.is_err() {
+        // A model's fault is no reason to end a server that it started.
+        if !matches!(end, Ok(()) | Err(TurnFault::Model(_))) {
             self.core.session.end_turn(self.voice.turn_id()).await;
         }
         self.record_done();
