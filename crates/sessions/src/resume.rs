@@ -141,7 +141,9 @@ impl Reader {
             ("response_item", _) | ("", _) => {
                 let size = line.payload_text().len();
                 let item = payload()?;
-                self.turns.item(&item);
+                if self.options.turns > 0 {
+                    self.turns.item(&item);
+                }
                 self.history.push(item, size);
             }
             ("event_msg", kind) if self.is_wanted(kind) => self.event(kind, payload()?, line),
