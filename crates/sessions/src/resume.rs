@@ -1,7 +1,7 @@
 //! Resuming: what a model must be told, and a client shown, to go on with a session.
 //!
 //! Read: [`history`] (response items, compactions, turns taken back), [`turns`] (what clients are
-//! shown), [`items`] and [`events`] (both spellings of it). One pass over the files of a session,
+//! shown), [`items`] and `events` (both spellings of it). One pass over the files of a session,
 //! oldest first; memory is what the model is told plus the turns that were asked for.
 
 pub mod history;

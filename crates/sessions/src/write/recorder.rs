@@ -75,7 +75,11 @@ impl Recorder {
             clock,
             _hold: hold,
         };
-        recorder.record(&Record::SessionMeta(meta.payload(&stamp(now))))?;
+        if let Err(error) = recorder.record(&Record::SessionMeta(meta.payload(&stamp(now)))) {
+            // A file without its first line is nobody's session.
+            let _ = fs::remove_file(&recorder.path);
+            return Err(error);
+        }
         Ok(recorder)
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use bindery_sessions::catalogue::Catalogue;
 use bindery_sessions::find;
 use bindery_sessions::normalise::Options as ReadOptions;
 use bindery_sessions::session::{chain, load_chain};
@@ -203,6 +204,10 @@ async fn codex_resumes_and_shows_what_we_wrote() {
         let thread = write(&codex, format);
         check(&codex.home());
         let ours = load(&codex.home(), &thread);
+        let listed = Catalogue::default().list(&[codex.home()], true).unwrap();
+        let listed = &listed[0];
+        assert_eq!((listed.title.as_deref(), listed.turns), (Some("one"), Some(2)));
+        assert_eq!((listed.messages, listed.branch.as_deref()), (Some(4), Some("main")));
 
         let mut lines = app_server(&codex).await;
         // Numbered files are shown from a database, which resuming fills.
