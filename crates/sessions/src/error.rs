@@ -121,6 +121,7 @@ fn record_hint(source: &std::io::Error) -> &'static str {
         Kind::PermissionDenied | Kind::ReadOnlyFilesystem => {
             "allow writing there, or name another home with `CODEX_HOME`"
         }
+        Kind::FileTooLarge => "a line may have 64 MiB; leave out pictures or output",
         Kind::AlreadyExists => "a thread of this id exists; continue or fork it",
         _ => "what was recorded before is safe; try again",
     }

@@ -1,7 +1,7 @@
 //! Resuming: what a model must be told, and a client shown, to go on with a session.
 //!
 //! Read: [`history`] (response items, compactions, turns taken back), [`turns`] (what clients are
-//! shown), [`items`] and [`events`] (both spellings of it). One pass over the files of a session,
+//! shown), [`items`] and `events` (both spellings of it). One pass over the files of a session,
 //! oldest first; memory is what the model is told plus the turns that were asked for.
 
 pub mod history;
@@ -25,11 +25,13 @@ use crate::find::SessionFile;
 use crate::line::Envelope;
 use crate::record::{self, Limits, Records};
 use crate::session::{Segment, chain};
+use crate::write::recorder::LONGEST;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The last turns to keep for clients; the model's history is always whole.
+    /// The last turns to keep for clients, none of them if 0; the model's history is always
+    /// whole.
     pub turns: usize,
     /// The most bytes that a history may have.
     pub history: usize,
@@ -70,9 +72,6 @@ pub struct Resumed {
     pub unknown: BTreeMap<String, u64>,
 }
 
-/// The longest line whose strings are kept whole.
-const LINE: usize = 64 << 20;
-
 /// Reads a session and the files it continues, which may be among `files`.
 pub fn load(path: &Path, files: &[SessionFile], options: Options) -> Result<Resumed, Error> {
     load_chain(&chain(path, files), options)
@@ -109,7 +108,7 @@ impl Reader {
 
     fn segment(&mut self, segment: &Segment) -> Result<(), Error> {
         let path = &segment.path;
-        let limits = Limits { line: LINE, string: 16 << 10 };
+        let limits = Limits { line: LONGEST, string: 16 << 10 };
         let mut records = Records::new(record::open(path)?, limits);
         while let Some(record) = records.next().map_err(read_error(path))? {
             self.resumed.lines += 1;
@@ -142,10 +141,13 @@ impl Reader {
             ("response_item", _) | ("", _) => {
                 let size = line.payload_text().len();
                 let item = payload()?;
-                self.turns.item(&item);
+                if self.options.turns > 0 {
+                    self.turns.item(&item);
+                }
                 self.history.push(item, size);
             }
-            ("event_msg", kind) => self.event(kind, payload()?, line),
+            ("event_msg", kind) if self.is_wanted(kind) => self.event(kind, payload()?, line),
+            ("event_msg", _) => {}
             ("turn_context", _) => self.resumed.turn_context = Some(payload()?),
             ("compacted", _) => {
                 self.resumed.compactions += 1;
@@ -166,6 +168,10 @@ impl Reader {
             }
         }
         Some(())
+    }
+
+    fn is_wanted(&self, event: &str) -> bool {
+        self.options.turns > 0 || matches!(event, "token_count" | "thread_rolled_back")
     }
 
     fn meta(&mut self, payload: Value) {

@@ -3,8 +3,8 @@
 //!
 //! Read: [`place`] (where a thread's file is), [`hold`] (one writer for each thread), [`meta`]
 //! (the first line), [`record`] (the others), [`recorder`] (bytes on disk, line by line),
-//! [`shown`] (what a client is shown of an item), [`fork`](mod@fork), [`shelf`] (archiving and
-//! names).
+//! [`marks`] (where turns begin and end), [`shown`] (what a client is shown of an item),
+//! [`fork`](mod@fork), [`shelf`] (archiving and names).
 //!
 //! Codex keeps everything twice: `response_item` lines are what the model is told again,
 //! `event_msg` lines what people are shown. A session with one half only resumes without the
@@ -21,6 +21,8 @@ pub mod meta;
 pub mod record;
 
 pub mod recorder;
+
+pub mod marks;
 
 pub mod shown;
 

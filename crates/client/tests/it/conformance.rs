@@ -120,7 +120,9 @@ async fn a_dead_server_is_noticed(kind: Kind) {
     let mut rig = Rig::new(kind, Scene { steps, replies: Vec::new() }).await;
     let server = rig.server.clone();
     // Real servers answer this one only when the time is up.
-    let params = json!({ "command": ["sleep", "600"], "timeoutMs": 600_000 });
+    let policy = json!({ "type": "dangerFullAccess" });
+    let params = json!({ "command": ["sleep", "600"], "timeoutMs": 600_000,
+        "sandboxPolicy": policy });
     let asked = tokio::spawn(async move { server.request::<Value>("command/exec", &params).await });
     let sent = async {
         while !asked.is_finished() {

@@ -24,6 +24,8 @@ async fn a_400_keeps_its_text() {
     assert!(told.errors()[0]["message"].as_str().unwrap().contains("no such field"));
 }
 
+/// On Codex only: the engine has a word of its own for a refused key.
+#[tokio::test]
 async fn a_401_keeps_its_status() {
     let told = fail(Step::status(401, "auth", "bad key")).await;
     let error = &told.errors()[0];
@@ -71,6 +73,8 @@ async fn a_stream_cut_once_does_not_double_its_text() {
     assert_eq!(told.customs("codex.retry").len(), 1);
 }
 
+/// On Codex only: the engine asks again from the beginning.
+#[tokio::test]
 async fn what_was_complete_before_a_cut_stays_said() {
     let stage = Stage::free(vec![
         Reply::new([Step::text("First."), Step::begin("Sec"), Step::Cut]),
@@ -84,6 +88,8 @@ async fn what_was_complete_before_a_cut_stays_said() {
     assert_eq!(heard.last().map(String::as_str), Some("assistant: First."));
 }
 
+/// On Codex only: the words are Codex's.
+#[tokio::test]
 async fn a_stream_cut_always_ends_with_an_error() {
     let told = Stage::free(vec![Reply::new([Step::begin("Hello, "), Step::Cut]).always()])
         .await
@@ -124,6 +130,8 @@ async fn a_missing_codex_is_an_error_with_a_hint() {
     assert!(err.hint().is_some());
 }
 
+/// On Codex only: the engine gives up by itself.
+#[tokio::test]
 async fn an_unreachable_provider_ends_by_our_own_deadline() {
     let options =
         Options { base_url: Some("http://127.0.0.1:9/v1".into()), ..Options::unrestricted() };
@@ -144,15 +152,11 @@ async fn a_silent_model_ends_by_the_deadline_of_the_turn() {
 
 crate::backend::on_both! {
     a_400_keeps_its_text,
-    a_401_keeps_its_status,
     a_429_keeps_its_status,
     a_used_up_plan_is_told_as_such,
     a_500_is_an_error,
     a_full_window_is_a_matter_of_length,
     a_stream_cut_once_does_not_double_its_text,
-    what_was_complete_before_a_cut_stays_said,
-    a_stream_cut_always_ends_with_an_error,
     a_killed_codex_ends_the_turn_within_a_second,
-    an_unreachable_provider_ends_by_our_own_deadline,
     a_silent_model_ends_by_the_deadline_of_the_turn,
 }

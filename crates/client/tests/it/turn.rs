@@ -167,7 +167,7 @@ async fn a_fork_goes_its_own_way() {
     let bodies = stage.model.bodies();
     let said = |index: usize| heard(&bodies[index]).join("\n");
     assert!(said(1).contains("user: root") && said(1).contains("user: branch"));
-    assert!(said(2).contains("user: root") && !said(2).contains("branch"));
+    assert!(said(2).contains("user: root") && !said(2).contains("user: branch"));
 }
 
 async fn an_interrupt_ends_the_turn_as_interrupted() {
@@ -236,6 +236,8 @@ async fn a_turn_whose_caller_leaves_while_it_starts_is_interrupted() {
     assert_eq!(told.text(), "free");
 }
 
+/// On Codex only: the engine lets the answer end before it takes the words in.
+#[tokio::test]
 async fn steering_withdraws_what_was_begun() {
     let stage = Stage::free(vec![
         Reply::new([Step::begin("to the left"), Step::gate("g")]).when_user("go"),
@@ -328,6 +330,5 @@ crate::backend::on_both! {
     an_interrupt_ends_the_turn_as_interrupted,
     a_dropped_turn_is_interrupted_and_frees_its_thread,
     a_turn_whose_caller_leaves_while_it_starts_is_interrupted,
-    steering_withdraws_what_was_begun,
     threads_are_listed_read_named_and_put_away,
 }

@@ -15,6 +15,7 @@ use super::supply::{Supplied, Supply, Wish};
 use crate::config::{
     ApprovalPolicy, Config, ConfigError, Home, SandboxMode, SandboxSettings, WireApi,
 };
+use crate::guard::NoFence;
 use crate::model;
 use crate::prompt::SectionKind;
 use crate::prompt::context::{Context, ThreadScene};
@@ -109,7 +110,8 @@ impl Supply for House {
         let warnings = config.notices.clone();
         let sources = sources(&config);
         let prompter = Arc::new(HousePrompter::new(config));
-        Ok(Supplied { standing, provider, model, prompter, sources, warnings })
+        let guard = Arc::new(NoFence);
+        Ok(Supplied { standing, provider, model, guard, prompter, sources, warnings })
     }
 
     fn models(&self) -> Vec<Value> {

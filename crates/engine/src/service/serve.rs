@@ -2,6 +2,8 @@
 
 mod account;
 
+mod command;
+
 mod files;
 
 mod kept;
@@ -74,6 +76,7 @@ pub(crate) async fn serve(cx: &Cx, method: &str, params: &RawValue) -> Served {
         "turn/start" => turns::start(cx, read(params)?).await,
         "turn/steer" => turns::steer(cx, read(params)?).await,
         "turn/interrupt" => turns::interrupt(cx, &read(params)?).await,
+        "command/exec" => command::exec(cx, read(params)?).await,
         _ if method.starts_with("fs/") => files::serve(method, params).await,
         _ => account::serve(cx, method, params),
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::refused::Refused;
+use crate::guard::Guard;
 use crate::model::Model;
 use crate::prompter::Prompter;
 use crate::thread::{Approval, Sandbox, Standing};
@@ -55,6 +56,8 @@ pub struct Supplied {
     pub provider: String,
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// Who decides about commands.
+    pub guard: Arc<dyn Guard>,
     /// What it is told around the user's words.
     pub prompter: Arc<dyn Prompter>,
     /// Files whose words it is told.

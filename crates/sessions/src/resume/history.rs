@@ -146,9 +146,16 @@ fn text_of(item: &Value) -> String {
 
 /// The user's own words begin a turn; what is told in their place does not.
 pub(crate) fn is_user_turn(item: &Value) -> bool {
-    item["type"] == "message"
-        && item["role"] == "user"
-        && !texts(item).any(|text| injected_topic(text).is_some())
+    if item["type"] != "message" || item["role"] != "user" {
+        return false;
+    }
+    // Since 0.150 the item says so itself.
+    let kinds = &item["internal_chat_message_metadata_passthrough"]["content_item_kinds"];
+    let mut kinds = kinds.as_array().into_iter().flatten().filter_map(Value::as_str);
+    match kinds.find(|kind| *kind != "unknown") {
+        Some(kind) => kind.starts_with("user."),
+        None => !texts(item).any(|text| injected_topic(text).is_some()),
+    }
 }
 
 /// Context of a turn, told by the harness.

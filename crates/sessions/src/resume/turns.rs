@@ -38,6 +38,9 @@ struct Turn {
 /// Messages kept for files that have no events: those of 0.29 and older are short.
 const SPOKEN: usize = 10_000;
 
+/// How far back an item may be that is completed again.
+const NEAR: usize = 256;
+
 impl Turns {
     /// Keeps the last turns.
     pub fn keeping(keep: usize) -> Self {
@@ -180,7 +183,12 @@ impl Turns {
             self.open(id, Value::Null);
         }
         if let Some(turn) = self.find(turn) {
-            turn.items.push(item);
+            // One that is kept twice was completed twice: the second word counts.
+            let mut near = turn.items.iter_mut().rev().take(NEAR);
+            match near.find(|known| known["id"] == item["id"]) {
+                Some(known) => *known = item,
+                None => turn.items.push(item),
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! One writer for each thread, whoever they are.
 //!
-//! Codex since 0.148 locks `thread-writer-locks/<thread>.lock` in its home as long as it has a
-//! thread open, and takes the file away when it lets go; `.coordination.lock` is locked for the
-//! moment of either, so that nobody locks a file that is just being removed. We do the same, so
-//! neither writes into the other's thread. Older ones lock nothing; on Linux we can see that they
-//! have the file open.
+//! Codex 0.166 locks `thread-writer-locks/<thread>.lock` in its home as long as it has a thread
+//! open, and takes the file away when it lets go; `.coordination.lock` is locked for the moment of
+//! either, so that nobody locks a file that is just being removed. We do the same, so neither
+//! writes into the other's thread. A writer that locks nothing, as older ones do, is seen on Linux
+//! by the file it has open.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};

@@ -34,6 +34,9 @@ pub struct Recorder {
     _hold: Hold,
 }
 
+/// The longest line that is written: longer ones are not read back whole.
+pub const LONGEST: usize = 64 << 20;
+
 /// Where lines go: a file, or a disk that fails in a test.
 pub(super) trait Sink: Send {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
@@ -77,7 +80,11 @@ impl Recorder {
             clock,
             _hold: hold,
         };
-        recorder.record(&Record::SessionMeta(meta.payload(&stamp(now))))?;
+        if let Err(error) = recorder.record(&Record::SessionMeta(meta.payload(&stamp(now)))) {
+            // A file without its first line is nobody's session.
+            let _ = fs::remove_file(&recorder.path);
+            return Err(error);
+        }
         Ok(recorder)
     }
 
@@ -148,6 +155,10 @@ impl Recorder {
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), Error> {
+        if line.len() > LONGEST {
+            let source = io::Error::from(io::ErrorKind::FileTooLarge);
+            return Err(Error::Record { path: self.path.clone(), source });
+        }
         if self.cut {
             self.write(b"\n")?;
             self.cut = false;

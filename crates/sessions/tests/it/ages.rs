@@ -42,7 +42,27 @@ const SORTS: &[&str] = &[
     "sigkill.",
     "switch",
     "websearch.",
+    "patch.",
+    "mcp.",
+    "reasoning.",
+    "interrupt",
 ];
+
+/// What is shown, by its sort, with what was said.
+fn shown(turns: &[Value]) -> Vec<String> {
+    let items = |turn: &Value| -> Vec<String> {
+        let items = turn["items"].as_array().unwrap().iter();
+        items
+            .map(|item| {
+                let text = item["text"].as_str().or(item["content"][0]["text"].as_str());
+                let text = text.or(item["summary"][0].as_str()).unwrap_or_default();
+                let text: String = text.chars().take(24).collect();
+                format!("{} {text}", item["type"].as_str().unwrap())
+            })
+            .collect()
+    };
+    turns.iter().map(|turn| format!("{} {}", turn["status"], items(turn).join(", "))).collect()
+}
 
 /// What differs between our history and what Codex tells, for the files of a version.
 async fn differences(version: &str) -> Vec<String> {
@@ -72,6 +92,14 @@ async fn differences(version: &str) -> Vec<String> {
             continue;
         }
         let resumed = load(&codex.home(), &thread);
+        let params = json!({ "threadId": thread, "includeTurns": true });
+        let read = lines.request("thread/read", params).await;
+        let theirs = shown(read["result"]["thread"]["turns"].as_array().unwrap());
+        let ours = shown(&resumed.turns);
+        // Codex puts turns inside a review before it, and shows none of a file without events.
+        if ours != theirs && !entry.name.contains("review") && !theirs.is_empty() {
+            found.push(format!("{}: {ours:?} is shown as {theirs:?}", entry.name));
+        }
         let before = model.count();
         let end = lines.run_turn(&thread, "and now?").await;
         if model.count() == before {

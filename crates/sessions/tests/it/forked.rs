@@ -2,6 +2,7 @@
 //! items.
 
 use bindery_sessions::find;
+use bindery_sessions::write::marks;
 use bindery_sessions::write::{
     self, Clock, ForkPoint, Format, Meta, Record, Recorder, archive, rename, unarchive,
 };
@@ -96,12 +97,13 @@ async fn codex_resumes_our_fork_of_a_session_it_cannot_read() {
 async fn codex_finds_what_we_shelve_and_name() {
     let (model, codex) = stage();
     let (thread, _) = three_turns(&codex, Format::Paginated);
+    rename(&codex.home(), &thread, "Three turns", &Clock::system()).unwrap();
     // Codex knows it, in its database, too.
     resumed_input(&codex, &model, &thread).await;
-    rename(&codex.home(), &thread, "Three turns", &Clock::system()).unwrap();
     let path = find::resolve(&thread, &[codex.home()]).unwrap().path;
     let shelved = archive(&codex.home(), &path).unwrap();
     assert!(shelved.parent().unwrap().ends_with("archived_sessions") && !path.exists());
+    // 0.166 takes names from its database alone; this one is for us and for older ones.
     let names = find::names(&[codex.home()]);
     assert_eq!(names.get(thread.as_str()).map(String::as_str), Some("Three turns"));
     let mut lines = app_server(&codex).await;
@@ -153,13 +155,19 @@ async fn what_we_take_back_codex_does_not_tell() {
         let (thread, _) = three_turns(&codex, format);
         let path = find::resolve(&thread, &[codex.home()]).unwrap().path;
         let mut recorder = Recorder::append(&codex.home(), &path, Clock::system()).unwrap();
-        let event = json!({ "type": "thread_rolled_back", "num_turns": 2 });
-        recorder.record(&Record::Event(event)).unwrap();
+        recorder.record(&marks::rolled_back(2)).unwrap();
         drop(recorder);
         let ours = load(&codex.home(), &thread);
         assert_eq!(said(&ours.history), ["one", "answer to one"]);
         assert_eq!(ours.turns.len(), 1);
         let input = resumed_input(&codex, &model, &thread).await;
         assert_eq!(difference(&ours, &input), None, "{format:?}");
+        let mut lines = app_server(&codex).await;
+        let params = json!({ "threadId": thread, "includeTurns": true });
+        let reply = lines.request("thread/read", params).await;
+        lines.close().await;
+        // In numbered files 0.166 goes on showing what it does not tell any more.
+        let shown = reply["result"]["thread"]["turns"].as_array().unwrap().len();
+        assert_eq!(shown, if format == Format::Legacy { 2 } else { 4 });
     }
 }

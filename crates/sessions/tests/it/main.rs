@@ -25,6 +25,8 @@ mod resumed;
 
 mod ages;
 
+mod endured;
+
 mod written;
 
 mod forked;

@@ -205,7 +205,8 @@ fn sketch(turn: &Value) -> Value {
     let is_legacy = turn["items"][0]["startedAtMs"].is_null();
     for item in turn["items"].as_array_mut().unwrap() {
         let fields = item.as_object_mut().unwrap();
-        fields.retain(|key, value| !value.is_null() && !(is_legacy && key.ends_with("AtMs")));
+        let is_made_up = |key: &str| is_legacy && key.ends_with("AtMs");
+        fields.retain(|key, value| !value.is_null() && !is_made_up(key));
         if is_legacy {
             fields.remove("id");
         }

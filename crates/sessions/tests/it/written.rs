@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use bindery_sessions::catalogue::Catalogue;
 use bindery_sessions::find;
 use bindery_sessions::normalise::Options as ReadOptions;
 use bindery_sessions::session::{chain, load_chain};
 use bindery_sessions::validate::Report;
+use bindery_sessions::write::marks::{self, Ended, Usage};
 use bindery_sessions::write::shown::{self, Completed};
 use bindery_sessions::write::{Clock, Format, Git, Meta, Record, Recorder};
 use bindery_testkit::codex::{Options as CodexOptions, RealCodex};
@@ -70,14 +72,7 @@ impl Writer {
 
     pub(crate) fn begin(&mut self, cwd: &Path, text: &str) -> String {
         self.turn = Meta::new_id();
-        let seconds = self.clock.millis() / 1_000;
-        self.record(Record::Event(json!({
-            "type": "task_started",
-            "turn_id": self.turn,
-            "started_at": seconds,
-            "model_context_window": 258_400,
-            "collaboration_mode_kind": "default",
-        })));
+        self.record(marks::turn_started(&self.turn, self.clock.millis(), Some(258_400)));
         self.record(Record::TurnContext(json!({
             "turn_id": self.turn,
             "cwd": cwd,
@@ -99,29 +94,18 @@ impl Writer {
         let mut answer = message("assistant", text);
         answer["id"] = json!(id);
         self.item(answer);
-        let usage = json!({
-            "input_tokens": 100,
-            "cached_input_tokens": 10,
-            "output_tokens": 20,
-            "reasoning_output_tokens": 5,
-            "total_tokens": 120,
-        });
-        let info = json!({
-            "total_token_usage": usage,
-            "last_token_usage": usage,
-            "model_context_window": 258_400,
-        });
-        let count = json!({ "type": "token_count", "info": info, "rate_limits": null });
-        self.record(Record::Event(count));
-        let seconds = self.clock.millis() / 1_000;
-        self.record(Record::Event(json!({
-            "type": "task_complete",
-            "turn_id": self.turn,
-            "last_agent_message": text,
-            "started_at": seconds,
-            "completed_at": seconds,
-            "duration_ms": 12,
-        })));
+        let (cached_input, reasoning_output) = (10, 5);
+        let usage = Usage { input: 100, cached_input, output: 20, reasoning_output, total: 120 };
+        self.record(marks::token_count(&usage, &usage, Some(258_400)));
+        let now = self.clock.millis();
+        let turn = self.turn.clone();
+        self.record(marks::turn_completed(&Ended {
+            turn: &turn,
+            last_message: Some(text),
+            started_ms: now - 12,
+            completed_ms: now,
+            error: None,
+        }));
         self.recorder.sync().unwrap();
     }
 
@@ -220,6 +204,10 @@ async fn codex_resumes_and_shows_what_we_wrote() {
         let thread = write(&codex, format);
         check(&codex.home());
         let ours = load(&codex.home(), &thread);
+        let listed = Catalogue::default().list(&[codex.home()], true).unwrap();
+        let listed = &listed[0];
+        assert_eq!((listed.title.as_deref(), listed.turns), (Some("one"), Some(2)));
+        assert_eq!((listed.messages, listed.branch.as_deref()), (Some(4), Some("main")));
 
         let mut lines = app_server(&codex).await;
         // Numbered files are shown from a database, which resuming fills.

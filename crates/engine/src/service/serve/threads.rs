@@ -165,6 +165,7 @@ impl Cx {
             outlet: Arc::new(CrowdOutlet(crowd.clone())),
             journal: kept.journal.clone(),
             prompter: supplied.prompter.clone(),
+            guard: supplied.guard.clone(),
             clock: system_clock,
         };
         let updated_at = about.updated_at.max(birth.created_at);
