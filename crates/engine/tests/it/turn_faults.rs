@@ -144,3 +144,16 @@ fn assert_written(stage: &Stage, room: usize) {
         }
     }
 }
+
+#[tokio::test]
+async fn code_that_fails_ends_its_turn_only() {
+    let acts = vec![call("c1", "update_plan", &plan()), Act::Panic];
+    let stage = Stage::new(vec![acts, say("back")]);
+    let turn = stage.turn("one").await;
+    assert_eq!(turn["status"], "failed");
+    assert_eq!(turn["error"]["message"], "the engine failed inside; the thread can be used on");
+    assert_eq!(stage.turn("two").await["status"], "completed");
+    let lines = stage.input_lines(1);
+    assert_eq!(lines[..2], ["user: one", "call c1 update_plan"]);
+    assert!(lines[2].starts_with("output c1 "), "{lines:?}");
+}
