@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bindery_engine::item::{Item, Reasoning};
 use bindery_engine::model::{Fault, ModelError, ModelEvent};
-use bindery_engine::thread::Entry;
+use bindery_engine::thread::{Entry, TurnInput};
 use serde_json::{Value, json};
 
 use crate::stage::{Act, Stage, assistant, call, fail, plan, say};
@@ -147,9 +147,12 @@ fn assert_written(stage: &Stage, room: usize) {
 
 #[tokio::test]
 async fn code_that_fails_ends_its_turn_only() {
-    let acts = vec![call("c1", "update_plan", &plan()), Act::Panic];
+    let acts = vec![call("c1", "update_plan", &plan()), Act::Gate, Act::Panic];
     let stage = Stage::new(vec![acts, say("back")]);
-    let turn = stage.turn("one").await;
+    stage.thread.start_turn(TurnInput::text("one")).await.expect("a turn");
+    stage.wait("turn/plan/updated", 0).await;
+    stage.model.open_gate();
+    let turn = stage.ended(0).await;
     assert_eq!(turn["status"], "failed");
     assert_eq!(turn["error"]["message"], "the engine failed inside; the thread can be used on");
     assert_eq!(stage.turn("two").await["status"], "completed");
