@@ -9,3 +9,5 @@ pub mod model;
 pub mod outlet;
 
 pub mod exec;
+
+pub mod sandbox;

@@ -2,3 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
 mod exec;
+
+mod sandbox;
