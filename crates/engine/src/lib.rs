@@ -35,3 +35,5 @@ pub mod truncate;
 pub mod picture;
 
 pub mod service;
+
+pub mod sandbox;
