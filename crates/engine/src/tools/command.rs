@@ -73,6 +73,7 @@ fn spawn(wanted: &Wanted, fenced: bool, cx: &Cx) -> Result<(Arc<Process>, Deltas
         env: super::env::of_commands(),
         tty: wanted.tty,
         enclosed: false,
+        placeholders: Vec::new(),
     };
     if fenced {
         command = cx.guard.fence(command, &cx.standing.sandbox)?;
