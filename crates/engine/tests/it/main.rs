@@ -49,3 +49,5 @@ mod custom;
 mod attach;
 
 mod side_by_side;
+
+mod service;
