@@ -51,3 +51,5 @@ mod attach;
 mod side_by_side;
 
 mod sandbox;
+
+mod service;
