@@ -19,11 +19,17 @@
 //! # }
 //! ```
 //!
+//! Where there is no Codex, [`start_engine`] starts the built-in engine in this process and gives
+//! the same [`AppServer`].
+//!
 //! [`core`] holds the words and the maps, [`client`] everything between us and a running Codex,
-//! [`sessions`] what Codex leaves on disk.
+//! [`sessions`] what Codex leaves on disk, [`engine`] the engine.
+
+mod in_process;
 
 pub use bindery_client as client;
 pub use bindery_core as core;
+pub use bindery_engine as engine;
 pub use bindery_sessions as sessions;
 
 pub use bindery_client::answerer::Answerer;
@@ -37,6 +43,9 @@ pub use bindery_core::interrupt::{Answer, Ask, Decision, Interrupt};
 pub use bindery_core::part::Part;
 pub use bindery_core::prompt::Prompt;
 pub use bindery_core::transcript::Transcript;
+pub use in_process::{
+    Engine, EngineError, EngineOptions, engine_house, engine_service, start_engine,
+};
 
 /// Finds Codex, starts it, and gives it as a language model with default settings.
 ///

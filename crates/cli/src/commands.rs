@@ -2,6 +2,8 @@
 
 pub mod run;
 
+pub mod app_server;
+
 pub mod map;
 
 pub mod doctor;
@@ -23,6 +25,7 @@ pub struct Bindery {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    AppServer(app_server::AppServer),
     Map(map::Map),
     Doctor(doctor::Doctor),
     Sessions(sessions::Sessions),
@@ -33,6 +36,7 @@ impl Bindery {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Run(run) => run.run().await,
+            Command::AppServer(server) => server.run().await,
             Command::Map(map) => map.run(),
             Command::Doctor(doctor) => doctor.run().await,
             Command::Sessions(sessions) => sessions.run(),

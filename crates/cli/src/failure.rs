@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::process::ExitCode;
 
-use bindery::Error;
+use bindery::{EngineError, Error};
 
 /// A failure with a hint of its own.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ pub fn text(err: &anyhow::Error) -> String {
 fn hint(err: &anyhow::Error) -> Option<String> {
     let ours = err.chain().find_map(|cause| {
         let sessions = cause.downcast_ref::<bindery::sessions::Error>().and_then(|e| e.hint());
-        cause.downcast_ref::<Error>().and_then(Error::hint).or(sessions)
+        let engine = cause.downcast_ref::<EngineError>().and_then(EngineError::hint);
+        cause.downcast_ref::<Error>().and_then(Error::hint).or(sessions).or(engine)
     });
     ours.or_else(|| err.chain().find_map(|c| Some(c.downcast_ref::<Hinted>()?.hint.clone())))
 }

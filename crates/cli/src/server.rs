@@ -1,10 +1,11 @@
-//! Starting the Codex that a command works with.
+//! Starting what a command works with: Codex, or the built-in engine.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use bindery::client::locate::{Located, locate};
-use bindery::{AppServer, ConnectOptions, Launch};
+use bindery::client::locate::{self, Located};
+use bindery::{AppServer, ConnectOptions, Engine, EngineOptions, Launch, start_engine};
 
 /// Which Codex to use.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -17,7 +18,7 @@ pub(crate) struct WhichCodex {
 impl WhichCodex {
     /// Finds it.
     pub(crate) fn locate(&self) -> Result<Located, bindery::Error> {
-        locate(self.codex.as_deref())
+        locate::locate(self.codex.as_deref())
     }
 
     /// Finds it, starts it in a folder and greets it.
@@ -26,6 +27,64 @@ impl WhichCodex {
         launch.cwd = Some(cwd.to_owned());
         Ok(AppServer::spawn(&launch, &ConnectOptions::default()).await?)
     }
+}
+
+/// What runs turns, and its name for people.
+pub(crate) struct Running {
+    /// How to speak with it.
+    pub(crate) server: AppServer,
+    /// `codex 0.166.0`, `engine 0.1.0`.
+    pub(crate) name: String,
+    engine: Option<Engine>,
+}
+
+impl Running {
+    /// Codex, in a folder.
+    pub(crate) async fn codex(which: &WhichCodex, cwd: &Path) -> anyhow::Result<Self> {
+        let server = which.start(cwd).await?;
+        let name = format!("codex {}", server.version());
+        Ok(Self { server, name, engine: None })
+    }
+
+    /// The built-in engine.
+    pub(crate) async fn engine() -> anyhow::Result<Self> {
+        let engine = start_engine(&EngineOptions::default()).await?;
+        let name = format!("engine {}", env!("CARGO_PKG_VERSION"));
+        Ok(Self { server: engine.server.clone(), name, engine: Some(engine) })
+    }
+
+    /// Codex; where there is none and none was named, the engine, and it is said so.
+    pub(crate) async fn any(which: &WhichCodex, cwd: &Path) -> anyhow::Result<Self> {
+        let named = which.codex.is_some() || std::env::var_os(locate::VARIABLE).is_some();
+        match which.locate() {
+            Err(bindery::Error::NotFound { .. }) if !named => {}
+            _ => return Self::codex(which, cwd).await,
+        }
+        let said = format!("no Codex found: running on the built-in engine{}\n", on_what(cwd)?);
+        // Nothing can be done about a stderr that is gone.
+        let _ = std::io::stderr().write_all(said.as_bytes());
+        Self::engine().await
+    }
+
+    /// Ends it and waits until nothing of it is left.
+    pub(crate) async fn close(self) {
+        match self.engine {
+            Some(engine) => engine.close().await,
+            None => drop(self.server.close().await),
+        }
+    }
+}
+
+/// ` with …`: which model the engine would ask, in words.
+fn on_what(cwd: &Path) -> anyhow::Result<String> {
+    let outfit = bindery::engine_house(&EngineOptions::default())?.outfit(cwd);
+    let outfit = outfit.map_err(bindery::EngineError::from)?;
+    Ok(match outfit.demo {
+        true => " with the demo model, which only shows how it works; \
+                 set `OPENAI_API_KEY` or name a provider in the config for a real one"
+            .to_owned(),
+        false => format!(" with {} of {}", outfit.model, outfit.name),
+    })
 }
 
 /// A folder the user named, without links and dots.

@@ -7,3 +7,33 @@ pub mod tokens;
 pub mod model;
 
 pub mod outlet;
+
+pub mod prompter;
+
+pub mod guard;
+
+pub mod thread;
+
+mod turn;
+
+mod tools;
+
+mod compact;
+
+pub mod exec;
+
+pub mod patch;
+
+pub mod config;
+
+pub mod prompt;
+
+pub mod diff;
+
+pub mod truncate;
+
+pub mod picture;
+
+pub mod service;
+
+pub mod sandbox;

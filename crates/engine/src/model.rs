@@ -2,6 +2,31 @@
 //!
 //! [`Model`] is the one seam: both wires and the demo model stand behind it, the loop before it.
 
+mod provider;
+
+mod sse;
+
+mod http;
+
+mod classify;
+
+mod words;
+
+mod retry;
+
+mod dialect;
+
+mod fit;
+
+mod wire;
+
+mod responses;
+
+mod chat;
+
+mod demo;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,6 +35,19 @@ use tokio::sync::mpsc;
 
 use crate::item::HistoryItem;
 use crate::tokens::TokenCount;
+
+pub use demo::{LABEL as DEMO_LABEL, NAME as DEMO_MODEL};
+pub use provider::{DeveloperRole, Placement, Provider, Wire};
+
+/// The model these settings lead to. Nothing is read or connected before it is asked; settings that
+/// lead nowhere are told then.
+pub fn open(provider: &Provider) -> Arc<dyn Model> {
+    match provider.wire {
+        Wire::Responses => Arc::new(responses::Responses::new(provider)),
+        Wire::Chat => Arc::new(chat::Chat::new(provider)),
+        Wire::Demo => Arc::new(demo::Demo),
+    }
+}
 
 /// Something that answers.
 pub trait Model: Send + Sync {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::backend::Server;
 use crate::model::Model;
 
 /// The environment variable that names the Codex binary to test against.
@@ -97,7 +98,8 @@ impl RealCodex {
     /// As [`Self::new`].
     pub fn on(base_url: &str, options: &Options) -> Self {
         let folders = TempDir::with_prefix("bindery-codex-").expect("a temporary folder");
-        let mut codex = Self { program: locate(), folders, environment: Vec::new() };
+        let program = Server::current().program();
+        let mut codex = Self { program, folders, environment: Vec::new() };
         std::fs::create_dir_all(codex.home()).expect("a Codex home");
         let base_url = options.base_url.as_deref().unwrap_or(base_url);
         let config = config(options, base_url, &codex.project());

@@ -14,3 +14,5 @@ pub mod codex;
 pub mod listening;
 
 pub mod lines;
+
+pub mod backend;

@@ -12,7 +12,7 @@ mod resume;
 
 mod show;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use clap::ValueEnum;
 use self::ask::Desk;
 use self::show::Screen;
 use crate::failure::Hinted;
-use crate::server::{WhichCodex, folder};
+use crate::server::{Running, WhichCodex, folder};
 use crate::terminal::Style;
 
 /// Run one turn and stream it
@@ -60,9 +60,9 @@ pub struct Run {
     #[arg(long, value_enum, default_value_t)]
     approve: Approve,
 
-    /// What runs the turn
-    #[arg(long, value_enum, default_value_t)]
-    backend: Backend,
+    /// What runs the turn [default: codex, or engine where there is none]
+    #[arg(long, value_enum)]
+    backend: Option<Backend>,
 
     /// A command-line agent to run instead: `codex`, `gemini`, or a description in TOML
     #[arg(long, value_name = "NAME|FILE")]
@@ -149,11 +149,12 @@ enum Approve {
 }
 
 /// What runs the turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Backend {
     /// The Codex app-server
-    #[default]
     Codex,
+    /// The engine that is built in
+    Engine,
     /// `codex exec`: no questions, no deltas, nothing but what it prints
     Exec,
 }
@@ -183,7 +184,7 @@ enum SpecName {
 impl Run {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        if self.agent.is_some() || self.backend == Backend::Exec {
+        if self.agent.is_some() || self.backend == Some(Backend::Exec) {
             return agent::run(&self).await;
         }
         if self.format == Format::Ndjson {
@@ -193,7 +194,8 @@ impl Run {
         let cwd = folder(self.cwd.as_deref())?;
         let text = call::prompt_text(self.prompt.as_deref())?;
         let mut options = call::options(&self, &text)?;
-        let server = self.codex.start(&cwd).await?;
+        let running = self.start(&cwd).await?;
+        let server = running.server.clone();
         if let Some(wanted) = &self.resume {
             let thread = resume::find(&server, wanted, &cwd).await?;
             call::resume(&mut options, &thread, self.fork);
@@ -208,12 +210,21 @@ impl Run {
         };
         let call = LanguageModel::new(server.clone(), settings).stream(&options).await;
         let call = call.map_err(|err| resume::explained(err, self.resume.as_deref()))?;
-        let header = header::facts(&server, call.opened.as_ref(), &cwd).await;
+        let header = header::facts(&running.name, call.opened.as_ref(), &cwd).await;
         let parts = (self.format == Format::Parts).then_some(self.spec.into());
         let screen = Screen::new(style, &cwd, parts);
         let code = screen.run(call.turn, &header, questions).await;
-        server.close().await;
+        drop(server);
+        running.close().await;
         code
+    }
+
+    async fn start(&self, cwd: &Path) -> anyhow::Result<Running> {
+        match self.backend {
+            Some(Backend::Engine) => Running::engine().await,
+            Some(_) => Running::codex(&self.codex, cwd).await,
+            None => Running::any(&self.codex, cwd).await,
+        }
     }
 
     fn deadlines(&self) -> Deadlines {

@@ -44,34 +44,29 @@ fn status(told: &Told, tool: &str) -> String {
 
 const COMMAND: &str = "codex_command_execution";
 
-#[tokio::test]
 async fn an_accepted_command_runs() {
     let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Accept)).await;
     assert_eq!(told.results(COMMAND)[0].result["aggregatedOutput"], "ran\n");
     assert_eq!((told.text().as_str(), told.end()), ("done", Unified::Stop));
 }
 
-#[tokio::test]
 async fn a_declined_command_does_not_run_and_the_turn_goes_on() {
     let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Decline)).await;
     assert_eq!(status(&told, COMMAND), "declined");
     assert_eq!((told.text().as_str(), told.end()), ("done", Unified::Stop));
 }
 
-#[tokio::test]
 async fn a_cancelled_command_stops_the_turn() {
     let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Cancel)).await;
     assert_eq!(status(&told, COMMAND), "declined");
     assert_eq!((told.text().as_str(), told.end()), ("", Unified::Interrupted));
 }
 
-#[tokio::test]
 async fn no_answer_means_no() {
     let (_stage, told) = ask(Step::exec("echo ran", "c1"), None).await;
     assert_eq!(status(&told, COMMAND), "declined");
 }
 
-#[tokio::test]
 async fn an_answer_that_does_not_fit_means_no_and_is_told() {
     let rule = Decision::AcceptWithRule(vec!["rm".into()]);
     let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(rule)).await;
@@ -80,7 +75,6 @@ async fn an_answer_that_does_not_fit_means_no_and_is_told() {
     assert!(notices.iter().any(|notice| notice["topic"] == "answer"), "{notices:?}");
 }
 
-#[tokio::test]
 async fn a_panicking_answerer_means_no() {
     let script = vec![Reply::new([Step::exec("echo ran", "c1")]), Reply::text("done")];
     let stage = Stage::with(script, &Options::default()).await;
@@ -91,7 +85,6 @@ async fn a_panicking_answerer_means_no() {
     assert_eq!((status(&told, COMMAND).as_str(), told.end()), ("declined", Unified::Stop));
 }
 
-#[tokio::test]
 async fn a_patch_is_asked_with_its_diff_and_applied() {
     let script = vec![Reply::new([Step::patch(PATCH, "p1")]), Reply::text("done")];
     let stage = Stage::with(script, &Options::default()).await;
@@ -116,7 +109,6 @@ async fn a_patch_is_asked_with_its_diff_and_applied() {
     assert_eq!(file, "hello\n");
 }
 
-#[tokio::test]
 async fn an_approval_request_follows_its_call() {
     let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Decline)).await;
     let index = |found: &dyn Fn(&Part) -> bool| told.parts.iter().position(found).unwrap();
@@ -126,7 +118,6 @@ async fn an_approval_request_follows_its_call() {
     assert!(call < approval && approval < result);
 }
 
-#[tokio::test]
 async fn an_interrupt_withdraws_the_question() {
     let script = vec![Reply::new([Step::exec("echo ran", "c1")])];
     let stage = Stage::with(script, &Options::default()).await;
@@ -153,4 +144,16 @@ async fn an_interrupt_withdraws_the_question() {
     assert_eq!(Told { parts }.end(), Unified::Interrupted);
     // The only sender left is the one in the answerer, which went with the turn.
     assert!(withdrawn.recv().await.is_none());
+}
+
+crate::backend::on_both! {
+    an_accepted_command_runs,
+    a_declined_command_does_not_run_and_the_turn_goes_on,
+    a_cancelled_command_stops_the_turn,
+    no_answer_means_no,
+    an_answer_that_does_not_fit_means_no_and_is_told,
+    a_panicking_answerer_means_no,
+    a_patch_is_asked_with_its_diff_and_applied,
+    an_approval_request_follows_its_call,
+    an_interrupt_withdraws_the_question,
 }

@@ -1,5 +1,5 @@
 //! One set of tests for every transport: in memory against the scripted server, all others against
-//! the real Codex.
+//! the real Codex and the engine.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use bindery_client::turn::TurnRequest;
 use bindery_core::interrupt::{Answer, Decision, Interrupt};
 use bindery_core::usage::Unified;
 use bindery_testkit::app_server::{Step, Turn, start_thread};
+use bindery_testkit::backend::Server;
 use bindery_testkit::model::{Reply, Step as Says};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -119,7 +120,9 @@ async fn a_dead_server_is_noticed(kind: Kind) {
     let mut rig = Rig::new(kind, Scene { steps, replies: Vec::new() }).await;
     let server = rig.server.clone();
     // Real servers answer this one only when the time is up.
-    let params = json!({ "command": ["sleep", "600"], "timeoutMs": 600_000 });
+    let policy = json!({ "type": "dangerFullAccess" });
+    let params = json!({ "command": ["sleep", "600"], "timeoutMs": 600_000,
+        "sandboxPolicy": policy });
     let asked = tokio::spawn(async move { server.request::<Value>("command/exec", &params).await });
     let sent = async {
         while !asked.is_finished() {
@@ -136,12 +139,12 @@ async fn a_dead_server_is_noticed(kind: Kind) {
 }
 
 macro_rules! conform {
-    ($($(#[$on:meta])? $name:ident: $kind:expr;)+) => {$(
+    ($($(#[$on:meta])? $name:ident: $server:ident, $kind:expr;)+) => {$(
         $(#[$on])?
         mod $name {
             use super::*;
 
-            conform!(@tests $kind;
+            conform!(@tests $server, $kind;
                 shakes_hands,
                 replies_reach_whoever_asked,
                 big_messages_pass_both_ways,
@@ -153,17 +156,20 @@ macro_rules! conform {
             );
         }
     )+};
-    (@tests $kind:expr; $($test:ident,)+) => {$(
+    (@tests $server:ident, $kind:expr; $($test:ident,)+) => {$(
         #[tokio::test]
         async fn $test() {
-            super::$test($kind).await;
+            Server::$server.run(super::$test($kind)).await;
         }
     )+};
 }
 
 conform! {
-    memory: Kind::Memory;
-    stdio: Kind::Stdio;
-    ws: Kind::Ws;
-    #[cfg(unix)] unix: Kind::Unix;
+    memory: Codex, Kind::Memory;
+    stdio: Codex, Kind::Stdio;
+    ws: Codex, Kind::Ws;
+    #[cfg(unix)] unix: Codex, Kind::Unix;
+    engine_stdio: Engine, Kind::Stdio;
+    engine_ws: Engine, Kind::Ws;
+    #[cfg(unix)] engine_unix: Engine, Kind::Unix;
 }

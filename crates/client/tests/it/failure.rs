@@ -18,13 +18,13 @@ async fn fail(step: Step) -> Told {
     told
 }
 
-#[tokio::test]
 async fn a_400_keeps_its_text() {
     let told = fail(Step::status(400, "invalid_request_error", "no such field")).await;
     assert_eq!(told.end(), Unified::Error);
     assert!(told.errors()[0]["message"].as_str().unwrap().contains("no such field"));
 }
 
+/// On Codex only: the engine has a word of its own for a refused key.
 #[tokio::test]
 async fn a_401_keeps_its_status() {
     let told = fail(Step::status(401, "auth", "bad key")).await;
@@ -36,7 +36,6 @@ async fn a_401_keeps_its_status() {
     );
 }
 
-#[tokio::test]
 async fn a_429_keeps_its_status() {
     let told = fail(Step::rate_limit(0)).await;
     let error = &told.errors()[0];
@@ -44,13 +43,11 @@ async fn a_429_keeps_its_status() {
     assert!(!told.customs("codex.retry").is_empty());
 }
 
-#[tokio::test]
 async fn a_used_up_plan_is_told_as_such() {
     let told = fail(Step::usage_limit()).await;
     assert_eq!(told.errors()[0]["kind"], "usageLimitExceeded");
 }
 
-#[tokio::test]
 async fn a_500_is_an_error() {
     let told = fail(Step::status(500, "server_error", "oops")).await;
     assert_eq!(
@@ -59,13 +56,11 @@ async fn a_500_is_an_error() {
     );
 }
 
-#[tokio::test]
 async fn a_full_window_is_a_matter_of_length() {
     let told = fail(Step::failed("context_length_exceeded", "too long")).await;
     assert_eq!(told.end(), Unified::Length);
 }
 
-#[tokio::test]
 async fn a_stream_cut_once_does_not_double_its_text() {
     let stage = Stage::free(vec![
         Reply::new([Step::begin("Hello, "), Step::Cut]),
@@ -78,6 +73,7 @@ async fn a_stream_cut_once_does_not_double_its_text() {
     assert_eq!(told.customs("codex.retry").len(), 1);
 }
 
+/// On Codex only: the engine asks again from the beginning.
 #[tokio::test]
 async fn what_was_complete_before_a_cut_stays_said() {
     let stage = Stage::free(vec![
@@ -92,6 +88,7 @@ async fn what_was_complete_before_a_cut_stays_said() {
     assert_eq!(heard.last().map(String::as_str), Some("assistant: First."));
 }
 
+/// On Codex only: the words are Codex's.
 #[tokio::test]
 async fn a_stream_cut_always_ends_with_an_error() {
     let told = Stage::free(vec![Reply::new([Step::begin("Hello, "), Step::Cut]).always()])
@@ -103,7 +100,6 @@ async fn a_stream_cut_always_ends_with_an_error() {
     assert!(told.errors()[0]["message"].as_str().unwrap().contains("disconnected"));
 }
 
-#[tokio::test]
 async fn a_killed_codex_ends_the_turn_within_a_second() {
     let stage = Stage::free(vec![Reply::new([Step::text("one "), Step::Silence])]).await;
     let thread = stage.thread().await;
@@ -134,6 +130,7 @@ async fn a_missing_codex_is_an_error_with_a_hint() {
     assert!(err.hint().is_some());
 }
 
+/// On Codex only: the engine gives up by itself.
 #[tokio::test]
 async fn an_unreachable_provider_ends_by_our_own_deadline() {
     let options =
@@ -145,11 +142,21 @@ async fn an_unreachable_provider_ends_by_our_own_deadline() {
     assert_eq!(told.errors()[0]["kind"], "timeout");
 }
 
-#[tokio::test]
 async fn a_silent_model_ends_by_the_deadline_of_the_turn() {
     let stage = Stage::free(vec![Reply::new([Step::Silence])]).await;
     let mut request = TurnRequest::new(stage.thread().await, "go");
     request.deadlines.whole = Some(Duration::from_secs(3));
     let told = stage.run(request).await;
     assert_eq!((told.end(), &told.errors()[0]["kind"]), (Unified::Error, &"timeout".into()));
+}
+
+crate::backend::on_both! {
+    a_400_keeps_its_text,
+    a_429_keeps_its_status,
+    a_used_up_plan_is_told_as_such,
+    a_500_is_an_error,
+    a_full_window_is_a_matter_of_length,
+    a_stream_cut_once_does_not_double_its_text,
+    a_killed_codex_ends_the_turn_within_a_second,
+    a_silent_model_ends_by_the_deadline_of_the_turn,
 }

@@ -27,7 +27,6 @@ fn said(body: &Value) -> Vec<String> {
     heard(body).into_iter().filter(|line| !line.contains("<environment_context>")).collect()
 }
 
-#[tokio::test]
 async fn history_with_tool_results_reaches_the_model_with_roles_and_order() {
     let stage = Stage::free(Script::always("5 it is")).await;
     let generated = call(&model(&stage), json!({ "prompt": [
@@ -54,7 +53,6 @@ async fn history_with_tool_results_reaches_the_model_with_roles_and_order() {
     assert!(body["input"].to_string().contains("be brief"));
 }
 
-#[tokio::test]
 async fn a_conversation_goes_on_through_its_metadata_and_sends_only_what_is_new() {
     let mut stage = Stage::free(vec![Reply::text("one"), Reply::text("two")]).await;
     let first =
@@ -75,7 +73,6 @@ async fn a_conversation_goes_on_through_its_metadata_and_sends_only_what_is_new(
     assert_eq!(said(&stage.model.bodies()[1]), ["user: first", "assistant: one", "user: second"]);
 }
 
-#[tokio::test]
 async fn every_setting_that_cannot_be_carried_is_named() {
     let stage = Stage::free(Script::always("ok")).await;
     let generated = call(
@@ -99,9 +96,15 @@ async fn every_setting_that_cannot_be_carried_is_named() {
     }
 }
 
-#[tokio::test]
 async fn a_prompt_with_nothing_to_say_is_an_error_with_a_hint() {
     let stage = Stage::free(Script::always("ok")).await;
     let err = model(&stage).stream(&CallOptions::default()).await.unwrap_err();
     assert_eq!((err.code(), err.hint().is_some()), ("empty_prompt", true));
+}
+
+crate::backend::on_both! {
+    history_with_tool_results_reaches_the_model_with_roles_and_order,
+    a_conversation_goes_on_through_its_metadata_and_sends_only_what_is_new,
+    every_setting_that_cannot_be_carried_is_named,
+    a_prompt_with_nothing_to_say_is_an_error_with_a_hint,
 }

@@ -1,6 +1,8 @@
 //! The client against processes, hostile streams and the real Codex.
 #![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
+mod backend;
+
 mod server;
 
 mod routing;

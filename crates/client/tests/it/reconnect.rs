@@ -177,7 +177,6 @@ fn sketch(told: &Told) -> String {
 
 const HELLO: &str = "codex.user-message text(one two three) Stop";
 
-#[tokio::test]
 async fn a_text_goes_on_where_it_was_torn() {
     let scene = Scene::new(vec![Reply::new(halves("one ", "two three"))]).await;
     let mut heard = scene.turn().await;
@@ -188,7 +187,6 @@ async fn a_text_goes_on_where_it_was_torn() {
     assert_eq!(sketch(&heard.rest().await), HELLO);
 }
 
-#[tokio::test]
 async fn what_was_said_meanwhile_is_told_once() {
     let scene = Scene::new(vec![Reply::new(halves("one ", "two three"))]).await;
     let mut heard = scene.turn().await;
@@ -204,7 +202,6 @@ async fn what_was_said_meanwhile_is_told_once() {
     assert_eq!(usage.unwrap().input_tokens.total, Some(100));
 }
 
-#[tokio::test]
 async fn a_wire_that_is_cut_again_and_again_tears_nothing() {
     let mut steps = halves("one ", "two ");
     steps.push(Step::gate("more"));
@@ -258,7 +255,6 @@ async fn torn(scene: &Scene, after: Option<usize>) -> (String, usize) {
     (format!("{} asked {asked}", sketch(&told)), told.parts.len())
 }
 
-#[tokio::test]
 async fn wherever_the_wire_is_cut_the_turn_is_the_same() {
     let scene = Scene::new(busy()).await;
     let (whole, parts) = torn(&scene, None).await;
@@ -269,7 +265,6 @@ async fn wherever_the_wire_is_cut_the_turn_is_the_same() {
     }
 }
 
-#[tokio::test]
 async fn a_tool_that_ended_meanwhile_gets_its_result() {
     let command = "until [ -e go ]; do sleep 0.05; done; echo gone";
     let replies = vec![Reply::new([Step::exec(command, "c1")]), Reply::text("fine")];
@@ -329,7 +324,6 @@ async fn asking() -> (Scene, Heard, Desk) {
     (scene, heard, desk)
 }
 
-#[tokio::test]
 async fn a_question_outlives_the_connection_and_is_asked_once() {
     let (scene, heard, desk) = asking().await;
     scene.proxy.cut();
@@ -339,7 +333,6 @@ async fn a_question_outlives_the_connection_and_is_asked_once() {
     assert_eq!(desk.asked.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
 async fn an_answer_that_was_lost_is_given_again() {
     let (scene, heard, mut desk) = asking().await;
     scene.proxy.bar();
@@ -350,7 +343,6 @@ async fn an_answer_that_was_lost_is_given_again() {
     assert_eq!(desk.asked.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
 async fn a_question_that_another_client_answered_is_withdrawn() {
     let (scene, heard, desk) = asking().await;
     scene.proxy.bar();
@@ -396,7 +388,6 @@ impl Other {
     }
 }
 
-#[tokio::test]
 async fn a_call_of_our_tool_outlives_the_connection() {
     let call = Step::call("lookup", json!({ "key": "k" }), "d1");
     let scene = Scene::new(vec![Reply::new([call]), Reply::text("fine")]).await;
@@ -419,7 +410,6 @@ async fn a_call_of_our_tool_outlives_the_connection() {
     assert_eq!(desk.asked.load(Ordering::SeqCst), 1);
 }
 
-#[tokio::test]
 async fn an_interrupt_is_heard_when_there_is_a_connection_again() {
     let scene = Scene::new(vec![Reply::new(halves("one ", "two"))]).await;
     let mut heard = scene.turn().await;
@@ -430,7 +420,6 @@ async fn an_interrupt_is_heard_when_there_is_a_connection_again() {
     assert_eq!(sketch(&heard.rest().await), "codex.user-message text(one) Interrupted");
 }
 
-#[tokio::test]
 async fn threads_are_heard_again_after_the_connection_was_lost() {
     let scene =
         Scene::new(vec![Reply::text("one"), Reply::text("two"), Reply::text("three")]).await;
@@ -447,7 +436,6 @@ async fn threads_are_heard_again_after_the_connection_was_lost() {
     assert_eq!(run(&fresh).await, "codex.user-message text(three) Stop");
 }
 
-#[tokio::test]
 async fn requests_wait_for_the_next_connection() {
     let scene = Scene::new(Vec::new()).await;
     scene.proxy.bar();
@@ -460,7 +448,6 @@ async fn requests_wait_for_the_next_connection() {
     assert!(!models.unwrap().is_empty());
 }
 
-#[tokio::test]
 async fn a_server_that_is_gone_for_good_ends_its_turns() {
     let options =
         ConnectOptions { reconnect: Duration::from_millis(300), ..ConnectOptions::default() };
@@ -487,7 +474,6 @@ async fn a_thread_that_is_not_kept_cannot_be_heard_again() {
     assert_eq!(told.end(), Unified::Error);
 }
 
-#[tokio::test]
 async fn closing_does_not_wait_for_a_server_that_is_away() {
     let scene = Scene::new(vec![Reply::new(halves("one ", "two"))]).await;
     let mut heard = scene.turn().await;
@@ -512,7 +498,6 @@ async fn the_control_socket_of_the_daemon_is_a_socket_like_any_other() {
 }
 
 #[cfg(unix)]
-#[tokio::test]
 async fn a_server_that_was_started_anew_is_used_and_its_turns_are_over() {
     let model = Model::start(vec![Reply::new(halves("one ", "two")), Reply::text("again")]);
     let codex = RealCodex::with(&model, &Options::unrestricted());
@@ -529,4 +514,22 @@ async fn a_server_that_was_started_anew_is_used_and_its_turns_are_over() {
     assert_eq!(sketch(&told), r#"codex.user-message text(one error "closed") Error"#);
     let again = server.start_turn(TurnRequest::new(thread, "again")).await.unwrap();
     assert_eq!(Told::of(again).await.text(), "again");
+}
+
+crate::backend::on_both! {
+    a_text_goes_on_where_it_was_torn,
+    what_was_said_meanwhile_is_told_once,
+    a_wire_that_is_cut_again_and_again_tears_nothing,
+    wherever_the_wire_is_cut_the_turn_is_the_same,
+    a_tool_that_ended_meanwhile_gets_its_result,
+    a_question_outlives_the_connection_and_is_asked_once,
+    an_answer_that_was_lost_is_given_again,
+    a_question_that_another_client_answered_is_withdrawn,
+    a_call_of_our_tool_outlives_the_connection,
+    an_interrupt_is_heard_when_there_is_a_connection_again,
+    threads_are_heard_again_after_the_connection_was_lost,
+    requests_wait_for_the_next_connection,
+    a_server_that_is_gone_for_good_ends_its_turns,
+    closing_does_not_wait_for_a_server_that_is_away,
+    a_server_that_was_started_anew_is_used_and_its_turns_are_over,
 }

@@ -87,7 +87,6 @@ fn calls(told: &Told) -> Vec<(String, String)> {
     calls.collect()
 }
 
-#[tokio::test]
 async fn parallel_tools_of_the_caller_run_over_two_steps_and_usage_adds_up() {
     let stage = Stage::free(vec![
         Reply::new([Say::call("red", json!({}), "c1"), Say::call("blue", json!({}), "c2")]),
@@ -110,7 +109,6 @@ async fn parallel_tools_of_the_caller_run_over_two_steps_and_usage_adds_up() {
     assert!(heard.contains("#f00") && heard.contains("#00f"), "{heard}");
 }
 
-#[tokio::test]
 async fn tools_work_after_a_call_without_tools() {
     let stage = Stage::free(vec![
         Reply::text("hello"),
@@ -129,7 +127,6 @@ async fn tools_work_after_a_call_without_tools() {
     assert_eq!(second.text(), "noon");
 }
 
-#[tokio::test]
 async fn three_users_with_tools_pending_never_see_each_other() {
     let reply = |user: &str| {
         [
@@ -160,7 +157,6 @@ async fn three_users_with_tools_pending_never_see_each_other() {
     assert_eq!(answer(&threads[1]).await, "for bob alone");
 }
 
-#[tokio::test]
 async fn a_tool_never_answered_blocks_nobody() {
     let stage = Stage::free(vec![
         Reply::new([Say::call("slow", json!({}), "c1")]).when_user("stuck"),
@@ -182,7 +178,6 @@ async fn a_tool_never_answered_blocks_nobody() {
     assert_eq!(told.text(), "moved on");
 }
 
-#[tokio::test]
 async fn an_approval_is_given_by_a_later_call() {
     let script =
         vec![Reply::new([Say::exec("echo ran", "c1")]).when_after_tool(false), Reply::text("done")];
@@ -218,7 +213,6 @@ async fn an_approval_is_given_by_a_later_call() {
     }
 }
 
-#[tokio::test]
 async fn answers_that_nobody_waits_for_are_an_error_with_a_hint() {
     let stage = Stage::free(Script::always("ok")).await;
     let model = LanguageModel::new(stage.server.clone(), settings(&stage));
@@ -229,7 +223,6 @@ async fn answers_that_nobody_waits_for_are_an_error_with_a_hint() {
     assert_eq!((err.code(), err.hint().is_some()), ("nothing_waits", true));
 }
 
-#[tokio::test]
 async fn our_own_tools_run_in_place_and_failures_go_back_to_the_model() {
     let stage = Stage::free(vec![
         Reply::new([
@@ -271,7 +264,6 @@ async fn our_own_tools_run_in_place_and_failures_go_back_to_the_model() {
     }
 }
 
-#[tokio::test]
 async fn an_interrupt_is_answered_by_token_once_and_marked_delivered() {
     let script = vec![Reply::new([Say::exec("echo ran", "c1")]), Reply::text("done")];
     let stage = Stage::with(script, &Options::default()).await;
@@ -301,7 +293,6 @@ async fn an_interrupt_is_answered_by_token_once_and_marked_delivered() {
     assert!(matches!(state, bindery_client::interrupts::State::Delivered(_)), "{state:?}");
 }
 
-#[tokio::test]
 async fn a_resumed_thread_is_compacted_before_its_turn_when_the_settings_say_so() {
     let mut stage = Stage::free(vec![
         Reply::text("one").when_user("first"),
@@ -326,7 +317,6 @@ async fn a_resumed_thread_is_compacted_before_its_turn_when_the_settings_say_so(
     assert!(stage.model.bodies()[2]["input"].to_string().contains("a summary"));
 }
 
-#[tokio::test]
 async fn every_line_is_logged_with_secrets_masked() {
     let model = Model::start(Script::always("ok"));
     let codex = RealCodex::new(&model);
@@ -343,4 +333,17 @@ async fn every_line_is_logged_with_secrets_masked() {
     let log = log.lock().unwrap().join("\n");
     assert!(log.contains("Sent") && log.contains("initialize") && log.contains("userAgent"));
     assert!(log.contains("account/login/start") && !log.contains("very-secret"), "{log}");
+}
+
+crate::backend::on_both! {
+    parallel_tools_of_the_caller_run_over_two_steps_and_usage_adds_up,
+    tools_work_after_a_call_without_tools,
+    three_users_with_tools_pending_never_see_each_other,
+    a_tool_never_answered_blocks_nobody,
+    an_approval_is_given_by_a_later_call,
+    answers_that_nobody_waits_for_are_an_error_with_a_hint,
+    our_own_tools_run_in_place_and_failures_go_back_to_the_model,
+    an_interrupt_is_answered_by_token_once_and_marked_delivered,
+    a_resumed_thread_is_compacted_before_its_turn_when_the_settings_say_so,
+    every_line_is_logged_with_secrets_masked,
 }

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, Told, heard};
 
-#[tokio::test]
 async fn text_is_streamed() {
     let stage = Stage::free(vec![Reply::new([Step::chunked("The answer is 42.", 5)])]).await;
     let told = stage.say("what is it").await;
@@ -22,7 +21,6 @@ async fn text_is_streamed() {
     assert!(deltas > 1, "{deltas}");
 }
 
-#[tokio::test]
 async fn reasoning_keeps_its_summaries_and_raw_thoughts() {
     let steps = [
         Step::Reasoning {
@@ -39,7 +37,6 @@ async fn reasoning_keeps_its_summaries_and_raw_thoughts() {
     assert_eq!(thoughts, ["first", "second", "raw thought"]);
 }
 
-#[tokio::test]
 async fn a_command_tells_its_output_exit_code_and_duration() {
     let stage = Stage::free(vec![
         Reply::new([
@@ -65,7 +62,6 @@ async fn a_command_tells_its_output_exit_code_and_duration() {
     assert_eq!(told.text(), "done");
 }
 
-#[tokio::test]
 async fn the_usage_of_a_turn_of_two_requests_is_summed() {
     let stage = Stage::free(vec![
         Reply::new([Step::exec("true", "c1")]),
@@ -83,7 +79,6 @@ async fn the_usage_of_a_turn_of_two_requests_is_summed() {
     assert_eq!(tokens(second.usage.unwrap()), (Some(100), Some(10), Some(20)));
 }
 
-#[tokio::test]
 async fn a_plan_is_a_checklist() {
     let mut options = Options::unrestricted();
     options.tables.push_str("[tools.update_plan]\nenabled = true\n");
@@ -102,7 +97,6 @@ async fn a_plan_is_a_checklist() {
     assert_eq!(steps, ["look completed", "leap inProgress"]);
 }
 
-#[tokio::test]
 async fn an_image_reaches_the_model() {
     let stage = Stage::free(Script::always("a dot")).await;
     let thread = stage.thread().await;
@@ -115,7 +109,6 @@ async fn an_image_reaches_the_model() {
     assert!(input.contains("input_image") && input.contains("data:image/png;base64,"), "{input}");
 }
 
-#[tokio::test]
 async fn an_answer_may_have_a_schema() {
     let stage = Stage::free(Script::always(r#"{"city":"Bern"}"#)).await;
     let thread = stage.thread().await;
@@ -127,7 +120,6 @@ async fn an_answer_may_have_a_schema() {
     assert_eq!(stage.model.bodies()[0]["text"]["format"]["schema"], schema);
 }
 
-#[tokio::test]
 async fn base_and_developer_instructions_reach_the_model() {
     let stage = Stage::free(Script::always("ok")).await;
     let settings = ThreadSettings {
@@ -142,7 +134,6 @@ async fn base_and_developer_instructions_reach_the_model() {
     assert!(base.is_some() && base < developer, "{base:?} {developer:?}");
 }
 
-#[tokio::test]
 async fn a_resumed_thread_gets_only_the_new_turn_and_counts_only_its_tokens() {
     let mut stage = Stage::free(Script::always("ok")).await;
     let thread = stage.thread().await;
@@ -158,7 +149,6 @@ async fn a_resumed_thread_gets_only_the_new_turn_and_counts_only_its_tokens() {
     assert_eq!(said, ["user: first", "assistant: ok", "user: second"]);
 }
 
-#[tokio::test]
 async fn a_fork_goes_its_own_way() {
     let stage = Stage::free(Script::always("ok")).await;
     let thread = stage.thread().await;
@@ -177,10 +167,9 @@ async fn a_fork_goes_its_own_way() {
     let bodies = stage.model.bodies();
     let said = |index: usize| heard(&bodies[index]).join("\n");
     assert!(said(1).contains("user: root") && said(1).contains("user: branch"));
-    assert!(said(2).contains("user: root") && !said(2).contains("branch"));
+    assert!(said(2).contains("user: root") && !said(2).contains("user: branch"));
 }
 
-#[tokio::test]
 async fn an_interrupt_ends_the_turn_as_interrupted() {
     let stage =
         Stage::free(vec![Reply::new([Step::text("one "), Step::gate("g"), Step::text("two")])])
@@ -203,7 +192,6 @@ async fn an_interrupt_ends_the_turn_as_interrupted() {
     assert_eq!(stage.run(TurnRequest::new(thread, "again")).await.text(), "later");
 }
 
-#[tokio::test]
 async fn a_dropped_turn_is_interrupted_and_frees_its_thread() {
     let stage = Stage::free(vec![Reply::new([Step::text("one"), Step::Silence])]).await;
     let thread = stage.thread().await;
@@ -224,7 +212,6 @@ async fn a_dropped_turn_is_interrupted_and_frees_its_thread() {
     assert_eq!(told.text(), "free");
 }
 
-#[tokio::test]
 async fn a_turn_whose_caller_leaves_while_it_starts_is_interrupted() {
     let stage = Stage::free(vec![
         Reply::new([Step::begin("one"), Step::Silence]).when_user("go"),
@@ -249,6 +236,7 @@ async fn a_turn_whose_caller_leaves_while_it_starts_is_interrupted() {
     assert_eq!(told.text(), "free");
 }
 
+/// On Codex only: the engine lets the answer end before it takes the words in.
 #[tokio::test]
 async fn steering_withdraws_what_was_begun() {
     let stage = Stage::free(vec![
@@ -295,7 +283,6 @@ async fn a_sub_agent_is_kept_apart() {
     assert_eq!(said, "one two three");
 }
 
-#[tokio::test]
 async fn threads_are_listed_read_named_and_put_away() {
     let stage = Stage::free(Script::always("ok")).await;
     let thread = stage.thread().await;
@@ -327,4 +314,21 @@ async fn a_review_is_a_turn() {
         told.customs("codex.review").iter().map(|review| review["phase"].clone()).collect();
     assert_eq!(phases, ["entered", "exited"]);
     assert!(told.text().contains("fine"), "{}", told.text());
+}
+
+crate::backend::on_both! {
+    text_is_streamed,
+    reasoning_keeps_its_summaries_and_raw_thoughts,
+    a_command_tells_its_output_exit_code_and_duration,
+    the_usage_of_a_turn_of_two_requests_is_summed,
+    a_plan_is_a_checklist,
+    an_image_reaches_the_model,
+    an_answer_may_have_a_schema,
+    base_and_developer_instructions_reach_the_model,
+    a_resumed_thread_gets_only_the_new_turn_and_counts_only_its_tokens,
+    a_fork_goes_its_own_way,
+    an_interrupt_ends_the_turn_as_interrupted,
+    a_dropped_turn_is_interrupted_and_frees_its_thread,
+    a_turn_whose_caller_leaves_while_it_starts_is_interrupted,
+    threads_are_listed_read_named_and_put_away,
 }

@@ -20,3 +20,19 @@ mod pages;
 mod live;
 
 mod real_codex;
+
+mod resumed;
+
+mod ages;
+
+mod endured;
+
+mod written;
+
+mod forked;
+
+mod synthetic;
+
+mod spelt;
+
+mod faults;

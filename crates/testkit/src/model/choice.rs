@@ -44,7 +44,7 @@ fn applies(when: &When, request: &Request) -> bool {
     let wanted =
         |text: &Option<String>, holds: &dyn Fn(&str) -> bool| text.as_deref().is_none_or(holds);
     wanted(&when.user, &|text| last_user_text(body).contains(text))
-        && wanted(&when.input, &|text| body["input"].to_string().contains(text))
+        && wanted(&when.input, &|text| history(body).to_string().contains(text))
         && wanted(&when.output_of, &|id| items(body).any(|item| is_output_of(item, id)))
         && wanted(&when.model, &|model| body["model"] == model)
         && when.after_tool.is_none_or(|after| after == is_after_tool(body))
@@ -54,8 +54,13 @@ fn applies(when: &When, request: &Request) -> bool {
             .all(|(name, text)| request.headers.get(name).is_some_and(|value| value.contains(text)))
 }
 
+/// What came before, on either wire.
+pub(super) fn history(body: &Value) -> &Value {
+    body.get("input").unwrap_or(&body["messages"])
+}
+
 fn items(body: &Value) -> impl DoubleEndedIterator<Item = &Value> {
-    body["input"].as_array().into_iter().flatten()
+    history(body).as_array().into_iter().flatten()
 }
 
 fn text_of(message: &Value) -> String {
@@ -67,14 +72,16 @@ fn text_of(message: &Value) -> String {
 }
 
 fn is_output(item: &Value) -> bool {
-    item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"))
+    let kind = item["type"].as_str();
+    kind.is_some_and(|kind| kind.ends_with("_output")) || item["role"] == "tool"
 }
 
 fn is_output_of(item: &Value, call_id: &str) -> bool {
-    is_output(item) && item["call_id"] == call_id
+    is_output(item) && (item["call_id"] == call_id || item["tool_call_id"] == call_id)
 }
 
 /// Codex 0.166 may append a developer message after the output (a saved approval rule says so).
 fn is_after_tool(body: &Value) -> bool {
-    items(body).rfind(|item| item["role"] != "developer").is_some_and(is_output)
+    let is_context = |item: &Value| item["role"] == "developer" || item["role"] == "system";
+    items(body).rfind(|item| !is_context(item)).is_some_and(is_output)
 }

@@ -222,7 +222,7 @@ fn with(mut event: Value, key: &str, value: Value) -> Value {
 }
 
 /// Cuts between characters, never inside one.
-fn chunks(text: &str, size: usize) -> impl Iterator<Item = String> {
+pub(super) fn chunks(text: &str, size: usize) -> impl Iterator<Item = String> {
     let letters: Vec<char> = text.chars().collect();
     let size = if size == 0 { letters.len().max(1) } else { size };
     letters.chunks(size).map(|chunk| chunk.iter().collect()).collect::<Vec<String>>().into_iter()

@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use super::choice::history;
+
 /// Fills all blanks; one that cannot be filled stays as it is and so shows in the request.
 pub(super) fn filled(arguments: &Value, body: &Value) -> Value {
     match arguments {
@@ -20,12 +22,18 @@ pub(super) fn filled(arguments: &Value, body: &Value) -> Value {
 
 fn blank(text: &str, body: &Value) -> Option<Value> {
     let (call_id, field) = text.strip_prefix("${")?.strip_suffix('}')?.split_once('.')?;
-    let mut items = body["input"].as_array()?.iter();
-    let output =
-        &items.rfind(|item| item["call_id"] == call_id && item.get("output").is_some())?["output"];
+    let items = history(body).as_array()?.iter();
+    let output = items.rev().find_map(|item| output_of(item, call_id))?;
     let text = output.as_str().or_else(|| output[0]["text"].as_str())?;
     let json: Value = serde_json::from_str(text).unwrap_or_default();
     json.get(field).cloned().or_else(|| (field == "session_id").then(|| session(text)).flatten())
+}
+
+fn output_of<'a>(item: &'a Value, call_id: &str) -> Option<&'a Value> {
+    match item["tool_call_id"] == call_id {
+        true => item.get("content"),
+        false => item.get("output").filter(|_| item["call_id"] == call_id),
+    }
 }
 
 /// Codex 0.166 names a shell session in a sentence: `Process running with session ID 123`.

@@ -1,25 +1,21 @@
-//! The server: accepts, records, chooses a reply and plays its steps.
+//! The server: accepts, records, chooses a reply and has its steps played.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::future::pending;
-use std::io::Result;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::choice::Choice;
-use super::events::Events;
 use super::filling::filled;
-use super::http::{self, Stream};
-use super::script::{Reply, Script, Step, Usage};
+use super::http;
+use super::play::{Voice, play};
+use super::script::{Reply, Script, Step};
 
 /// Requests kept for the test to look at; older ones are let go, so that a bench can run on.
 const KEPT: usize = 1024;
@@ -128,7 +124,7 @@ impl Drop for Model {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     state: Mutex<State>,
     count: watch::Sender<usize>,
     hang_ups: watch::Sender<usize>,
@@ -175,6 +171,15 @@ impl Shared {
         let gate = || Gate { permits: Semaphore::new(0), arrivals: watch::Sender::new(0) };
         let mut state = self.state();
         Arc::clone(state.gates.entry(name.to_owned()).or_insert_with(|| Arc::new(gate())))
+    }
+
+    /// Waits until the test opens this gate once more.
+    pub(super) async fn pass(&self, name: &str) {
+        let gate = self.gate(name);
+        gate.arrivals.send_modify(|count| *count += 1);
+        if let Ok(permit) = gate.permits.acquire().await {
+            permit.forget();
+        }
     }
 
     /// Records a request and finds its number and its reply.
@@ -251,15 +256,18 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let mut reader = BufReader::new(reader);
     let Ok(request) = http::read(&mut reader).await else { return };
     let path = request.path.split('?').next().unwrap_or_default();
-    if request.method != "POST" || !path.ends_with("/responses") {
+    let is_asked = request.method == "POST" && Voice::of(path, 0, &request.body).is_some();
+    if !is_asked {
         let (status, body) = other(&request.method, path);
         let _ = http::answer(&mut writer, status, &BTreeMap::new(), &body).await;
         return;
     }
+    let (path, body) = (path.to_owned(), request.body.clone());
     let (number, reply) = shared.take(request);
+    let Some(voice) = Voice::of(&path, number, &body) else { return };
     let left = tokio::select! {
         biased;
-        played = play(&reply, number, writer, &shared) => played.is_err(),
+        played = play(&reply, voice, writer, &shared) => played.is_err(),
         _ = reader.read_u8() => true,
     };
     if left {
@@ -273,71 +281,4 @@ fn other(method: &str, path: &str) -> (u16, Value) {
         return (200, json!({ "object": "list", "data": [model("gpt-5.5")] }));
     }
     (404, json!({ "error": { "type": "not_found", "message": format!("no {method} {path}") } }))
-}
-
-/// Plays a reply to its end. An error means that the client left first.
-async fn play(reply: &Reply, number: usize, to: OwnedWriteHalf, shared: &Shared) -> Result<()> {
-    let mut events = Events::new(number);
-    let mut stream = Stream::new(to);
-    let mut usage = Usage::default();
-    for step in &reply.steps {
-        match step {
-            Step::Delay { ms } => tokio::time::sleep(Duration::from_millis(*ms)).await,
-            Step::Gate { name } => pass(&shared.gate(name)).await,
-            Step::Usage(numbers) => usage = *numbers,
-            Step::HangUp => return Ok(()),
-            Step::Status { status, body, headers } if !stream.begun() => {
-                return http::answer(stream.writer(), *status, headers, body).await;
-            }
-            step => {
-                begin(&mut stream, &mut events).await?;
-                if say(step, &mut stream, &mut events).await? {
-                    return Ok(());
-                }
-            }
-        }
-    }
-    begin(&mut stream, &mut events).await?;
-    stream.send(&events.completed(usage)).await?;
-    stream.finish().await
-}
-
-/// Says one step; true if nothing may follow it.
-async fn say(
-    step: &Step,
-    stream: &mut Stream<OwnedWriteHalf>,
-    events: &mut Events,
-) -> Result<bool> {
-    let last = match step {
-        Step::Failed { code, message } => events.failed(code, message),
-        Step::Incomplete { reason } => events.incomplete(reason),
-        Step::Cut => return Ok(true),
-        Step::Silence => pending().await,
-        Step::Bytes { bytes } => {
-            stream.send(bytes.as_slice()).await?;
-            return Ok(false);
-        }
-        step => {
-            stream.send(&events.of_step(step)).await?;
-            return Ok(false);
-        }
-    };
-    stream.send(&last).await?;
-    stream.finish().await?;
-    Ok(true)
-}
-
-async fn begin(stream: &mut Stream<OwnedWriteHalf>, events: &mut Events) -> Result<()> {
-    if stream.begun() {
-        return Ok(());
-    }
-    stream.begin().await?;
-    stream.send(&events.created()).await
-}
-
-async fn pass(gate: &Gate) {
-    gate.arrivals.send_modify(|count| *count += 1);
-    if let Ok(permit) = gate.permits.acquire().await {
-        permit.forget();
-    }
 }

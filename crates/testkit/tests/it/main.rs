@@ -6,6 +6,8 @@ mod tools;
 
 mod faults;
 
+mod chat;
+
 mod sub_agent;
 
 mod app_server;

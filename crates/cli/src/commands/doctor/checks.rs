@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bindery::AppServer;
+use bindery::{AppServer, EngineError, EngineOptions};
 use bindery::client::drift::{self, Drift};
 use bindery::client::locate::Located;
 use bindery::client::version::OLDEST;
@@ -14,6 +14,12 @@ use crate::server::WhichCodex;
 
 /// Runs every check that can be run.
 pub(super) async fn all(which: &WhichCodex) -> Vec<Finding> {
+    let mut findings = codexes(which).await;
+    findings.push(engine());
+    findings
+}
+
+async fn codexes(which: &WhichCodex) -> Vec<Finding> {
     let located = match which.locate() {
         Ok(located) => located,
         Err(err) => return vec![failed("codex", &err)],
@@ -34,6 +40,31 @@ pub(super) async fn all(which: &WhichCodex) -> Vec<Finding> {
     findings.extend(sessions(&server));
     server.close().await;
     findings
+}
+
+/// What runs where there is no Codex.
+fn engine() -> Finding {
+    let here = std::env::current_dir().unwrap_or_default();
+    let house = bindery::engine_house(&EngineOptions::default());
+    let outfit = house.and_then(|house| house.outfit(&here).map_err(EngineError::from));
+    let outfit = match outfit {
+        Ok(outfit) => outfit,
+        Err(err) => {
+            let finding = Finding::new("engine", Status::Warning, err.to_string());
+            return err.hint().into_iter().fold(finding, |finding, hint| finding.hint(hint));
+        }
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    match outfit.demo {
+        true => {
+            let text = format!("{version}   demo model: no real model answers");
+            Finding::new("engine", Status::Ok, text)
+        }
+        false => {
+            let text = format!("{version}   {} of {}", outfit.model, outfit.name);
+            Finding::new("engine", Status::Ok, text)
+        }
+    }
 }
 
 fn failed(name: &'static str, err: &bindery::Error) -> Finding {

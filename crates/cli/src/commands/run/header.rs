@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bindery::AppServer;
 use bindery::core::wire::app_server::reply::ThreadOpened;
 use serde_json::Value;
 use tokio::process::Command;
@@ -14,11 +13,11 @@ const GIT_PATIENCE: Duration = Duration::from_millis(300);
 
 /// The facts in the order they are shown.
 pub(super) async fn facts(
-    server: &AppServer,
+    name: &str,
     opened: Option<&ThreadOpened>,
     cwd: &Path,
 ) -> Vec<String> {
-    let mut facts = vec![format!("codex {}", server.version())];
+    let mut facts = vec![name.to_owned()];
     if let Some(opened) = opened {
         facts.push(opened.model.clone());
         facts.extend(sandbox(&opened.sandbox));

@@ -78,7 +78,6 @@ fn says(text: &str) -> CallOptions {
     CallOptions { prompt: Prompt::user(text), ..CallOptions::default() }
 }
 
-#[tokio::test]
 async fn three_users_on_one_worker_never_see_each_other() {
     let users = ["ann", "bob", "eve"];
     let script = users.map(|user| {
@@ -114,7 +113,6 @@ async fn three_users_on_one_worker_never_see_each_other() {
     house.pool.shutdown(LONG).await;
 }
 
-#[tokio::test]
 async fn a_killed_worker_ends_only_its_turns_and_its_threads_are_resumed() {
     let script = vec![
         Reply::new([Step::begin("half of it"), Step::gate("never")]).when_user("doomed"),
@@ -153,7 +151,6 @@ fn kill(process: u32) {
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
 }
 
-#[tokio::test]
 async fn spare_threads_serve_new_conversations_and_leave_no_trace() {
     let warm_idle = Duration::from_secs(3);
     let house = House::new(
@@ -184,7 +181,6 @@ async fn spare_threads_serve_new_conversations_and_leave_no_trace() {
     assert_eq!(house.sessions(), 2);
 }
 
-#[tokio::test]
 async fn an_idle_thread_is_unsubscribed_and_heard_again_after_it() {
     let house = House::new(
         vec![Reply::text("hello").always()],
@@ -200,7 +196,6 @@ async fn an_idle_thread_is_unsubscribed_and_heard_again_after_it() {
     house.pool.shutdown(LONG).await;
 }
 
-#[tokio::test]
 async fn a_thread_in_another_process_is_said_to_be_held() {
     let house = House::new(vec![Reply::text("hello").always()], cold());
     let (thread, _) = finish(house.user(None).stream(&says("one")).await.unwrap()).await;
@@ -277,4 +272,12 @@ async fn host_until_killed() {
     std::fs::write(&draft, lines).unwrap();
     std::fs::rename(&draft, &report).unwrap();
     while !matches!(turns[0].next().await, None | Some(Part::Finish { .. })) {}
+}
+
+crate::backend::on_both! {
+    three_users_on_one_worker_never_see_each_other,
+    a_killed_worker_ends_only_its_turns_and_its_threads_are_resumed,
+    spare_threads_serve_new_conversations_and_leave_no_trace,
+    an_idle_thread_is_unsubscribed_and_heard_again_after_it,
+    a_thread_in_another_process_is_said_to_be_held,
 }

@@ -1,0 +1,127 @@
+//! `bindery app-server`: the built-in engine behind Codex's own protocol.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use bindery::engine::service::Service;
+use bindery::engine::service::listen::{self, Listen, Token, WsDoor};
+use bindery::{EngineOptions, engine_service};
+
+/// Serve the built-in engine as an app-server
+///
+/// Speaks the protocol of `codex app-server`, for every client that speaks it. Standard input and
+/// output carry one client, one JSON object a line; sockets carry many, over WebSocket.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct AppServer {
+    /// Where to listen: `stdio://`, `ws://IP:PORT` or `unix://PATH`; port 0 takes a free one
+    #[arg(long, value_name = "URL", default_value = "stdio://")]
+    listen: Listen,
+
+    /// A file with the bearer token that WebSocket clients must bring
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// A name, beside its addresses, that WebSocket clients may call this server by
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+
+    /// A setting over those of `config.toml`; may be given several times
+    #[arg(long, short, value_name = "KEY=VALUE")]
+    config: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bindery app-server --listen ws://127.0.0.1:4500
+  bindery app-server --listen unix:///run/user/1000/bindery.sock
+  bindery app-server --listen ws://0.0.0.0:4500 --token-file token -c model=gpt-5.5";
+
+impl AppServer {
+    /// Runs the command until the client hangs up or a signal comes.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let token = self.token_file.as_deref().map(Token::read).transpose()?;
+        let options = EngineOptions { config: self.config, ..EngineOptions::default() };
+        match self.listen {
+            Listen::Stdio => {
+                let service = engine_service(&options)?;
+                until_signal(&service, listen::stdio(&service)).await?;
+            }
+            Listen::Ws(address) => {
+                let door = WsDoor::open(address, token, self.host).await?;
+                tell(&door)?;
+                let service = engine_service(&options)?;
+                until_signal(&service, door.serve(&service)).await?;
+            }
+            Listen::Unix(path) => unix(&path, &options).await?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(unix)]
+async fn unix(path: &std::path::Path, options: &EngineOptions) -> anyhow::Result<()> {
+    let door = listen::UnixDoor::open(path).await?;
+    let service = engine_service(options)?;
+    until_signal(&service, door.serve(&service)).await
+}
+
+#[cfg(not(unix))]
+async fn unix(_: &std::path::Path, _: &EngineOptions) -> anyhow::Result<()> {
+    anyhow::bail!("there are no unix sockets on this system; use `ws://127.0.0.1:0`")
+}
+
+/// Says where it listens as Codex does, so that whoever waits for Codex's words finds them.
+fn tell(door: &WsDoor) -> anyhow::Result<()> {
+    let address = door.address();
+    let mut text = format!(
+        "bindery app-server (WebSockets)\n  listening on: ws://{address}\n  \
+         readyz: http://{address}/readyz\n  healthz: http://{address}/healthz\n"
+    );
+    if address.ip().is_loopback() {
+        text.push_str("  note: binds localhost only (use SSH port-forwarding for remote access)\n");
+    }
+    Ok(std::io::stderr().write_all(text.as_bytes())?)
+}
+
+/// Serves until the listener is done or a signal comes, then ends everything in order.
+async fn until_signal(service: &Service, serve: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let signal = signal()?;
+    tokio::pin!(serve);
+    tokio::select! {
+        biased;
+        () = signal => {
+            service.stopping().cancel();
+            serve.await;
+        }
+        () = &mut serve => {}
+    }
+    service.stop().await;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn signal() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    let mut term = listen(SignalKind::terminate())?;
+    let mut int = listen(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn signal() -> anyhow::Result<impl Future<Output = ()>> {
+    Ok(async {
+        // An error means that no signal can come.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}

@@ -1,0 +1,128 @@
+//! The Responses wire: our own item model, sent and read almost as it is.
+
+mod body;
+
+mod stream;
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::bytes::Bytes;
+
+pub(super) use body::SCHEMA_NAME;
+use stream::{Reader, Step};
+
+use super::classify::{self, Again, Failure, Told};
+use super::dialect::Names;
+use super::http::{self, Http, Shape};
+use super::retry::{self, Pace};
+use super::wire::{Headers, encoded, headers, tell};
+use super::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest, Provider};
+use crate::item::HistoryItem;
+
+/// A server of the Responses API.
+pub(super) struct Responses {
+    provider: Provider,
+    http: Http,
+    pace: Pace,
+}
+
+impl Responses {
+    pub(super) fn new(provider: &Provider) -> Self {
+        let http = Http::new(provider, &["responses"]);
+        Self { provider: provider.clone(), http, pace: Pace::of(provider) }
+    }
+
+    async fn ask(
+        &self,
+        request: ModelRequest,
+        events: mpsc::Sender<ModelEvent>,
+    ) -> Result<Answered, ModelError> {
+        let headers = headers(&request);
+        let (body, names) = body::body(request, &self.provider);
+        let body = encoded(&body)?;
+        retry::answer(&self.pace, &events, || self.once(&body, &headers, &names, &events)).await
+    }
+
+    async fn once(
+        &self,
+        body: &Bytes,
+        headers: &Headers,
+        names: &Names,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answered, Failure> {
+        let post = || self.http.post(body.clone(), headers);
+        let response = retry::request(&self.pace, post).await?;
+        let model = http::header(&response, "openai-model");
+        let mut answered = match http::shape(&response) {
+            Shape::Stream => self.stream(response, names, events).await?,
+            Shape::Json => whole(&self.http.whole(response).await?, names, events).await?,
+            Shape::Page => return Err(http::page(&response)),
+        };
+        answered.model = model.or(answered.model);
+        Ok(answered)
+    }
+
+    async fn stream(
+        &self,
+        response: reqwest::Response,
+        names: &Names,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answered, Failure> {
+        let mut stream = self.http.events(response);
+        let mut reader = Reader::new(names);
+        while let Some(event) = stream.next().await? {
+            match reader.read(&event.data)? {
+                Step::Tell(Some(event)) => tell(events, event).await,
+                Step::Tell(None) => {}
+                Step::Done(answered, told) => {
+                    for event in told {
+                        tell(events, event).await;
+                    }
+                    stream.drain(Duration::from_millis(50)).await;
+                    return Ok(answered);
+                }
+            }
+        }
+        Err(reader.ended(stream.strange()))
+    }
+}
+
+impl Model for Responses {
+    fn answer(
+        &self,
+        request: ModelRequest,
+        events: mpsc::Sender<ModelEvent>,
+    ) -> BoxFuture<'_, Result<Answered, ModelError>> {
+        Box::pin(self.ask(request, events))
+    }
+}
+
+/// A server that does not stream sends the response itself.
+async fn whole(
+    body: &[u8],
+    names: &Names,
+    events: &mpsc::Sender<ModelEvent>,
+) -> Result<Answered, Failure> {
+    let mut response: Value = serde_json::from_slice(body).map_err(|err| {
+        let words = format!("what the model's server sent is not JSON: {err}");
+        Failure::new(Fault::Garbage, Again::Stream, words)
+    })?;
+    if response["error"].is_object() {
+        return Err(classify::failed(&Told::from_value(&response)));
+    }
+    if response["status"] == "incomplete" {
+        return Err(stream::incomplete(&response));
+    }
+    let Value::Array(output) = response["output"].take() else {
+        let words = "the model's server sent JSON that is no response; check `base_url`";
+        return Err(Failure::new(Fault::Garbage, Again::Never, words));
+    };
+    for item in output {
+        let item = names.restore(HistoryItem::from_value(item));
+        tell(events, ModelEvent::ItemDone(item)).await;
+    }
+    Ok(stream::answered(&response))
+}

@@ -1,0 +1,183 @@
+//! What only git can tell, within a time.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::Changes;
+
+/// Two gits at work.
+pub(super) struct Asked {
+    status: Option<Running<Changes>>,
+    log: Option<Running<Vec<String>>>,
+    deadline: Instant,
+}
+
+/// What they said in time.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) changes: Option<Changes>,
+    pub(super) recent: Vec<String>,
+}
+
+/// How many commits are told, and how much of each.
+const COMMITS: &str = "-5";
+const SUBJECT: usize = 100;
+
+/// Lines of git that are longer are cut.
+const LINE: u64 = 64 * 1024;
+
+impl Asked {
+    pub(super) fn start(root: &Path, limit: Duration) -> Self {
+        let status = ["status", "--porcelain=v1", "-z", "--untracked-files=normal"];
+        let log = ["log", COMMITS, "--no-show-signature", "--format=%h %s", "-z"];
+        Self {
+            status: Running::start(git(root, &status), count),
+            log: Running::start(git(root, &log), subjects),
+            deadline: Instant::now() + limit,
+        }
+    }
+
+    pub(super) fn answer(self) -> Answer {
+        let deadline = self.deadline;
+        Answer {
+            changes: self.status.and_then(|running| running.finish(deadline)),
+            recent: self.log.and_then(|running| running.finish(deadline)).unwrap_or_default(),
+        }
+    }
+}
+
+/// Git without anything of the repository's that could run a program or wait for somebody.
+fn git(root: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command
+        .args(["--no-optional-locks", "--no-pager"])
+        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
+        .args(["-c", "safe.bareRepository=explicit", "-c", "log.showSignature=false"])
+        .args(["-c", "status.submoduleSummary=false", "-c", "diff.ignoreSubmodules=all"])
+        .args(args)
+        .current_dir(root)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
+}
+
+/// A child, and the thread that reads what it prints.
+struct Running<T> {
+    child: Child,
+    reader: JoinHandle<()>,
+    answer: Receiver<T>,
+}
+
+impl<T: Send + 'static> Running<T> {
+    fn start(mut command: Command, read: fn(&mut dyn BufRead) -> Option<T>) -> Option<Self> {
+        let mut child = command.spawn().ok()?;
+        let out = child.stdout.take()?;
+        let (sender, answer) = sync_channel(1);
+        let reader = std::thread::spawn(move || {
+            if let Some(answer) = read(&mut BufReader::new(out)) {
+                // Nobody waits any more if the time is over.
+                let _ = sender.send(answer);
+            }
+        });
+        Some(Self { child, reader, answer })
+    }
+
+    /// The answer, if it comes in time; the child is ended in any case.
+    fn finish(mut self, deadline: Instant) -> Option<T> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let answer = self.answer.recv_timeout(left).ok();
+        if answer.is_none() {
+            let _ = self.child.kill();
+        }
+        let good = self.child.wait().is_ok_and(|status| status.success());
+        let _ = self.reader.join();
+        answer.filter(|_| good)
+    }
+}
+
+/// Counts the entries of `status -z`. A rename has a second name, which is no entry.
+fn count(out: &mut dyn BufRead) -> Option<Changes> {
+    let mut changes = Changes::default();
+    while let Some(entry) = next(out)? {
+        match entry.get(..2)? {
+            b"??" => changes.untracked += 1,
+            b"!!" => {}
+            code => {
+                changes.dirty += 1;
+                if code.iter().any(|letter| matches!(letter, b'R' | b'C')) {
+                    next(out)?;
+                }
+            }
+        }
+    }
+    Some(changes)
+}
+
+fn subjects(out: &mut dyn BufRead) -> Option<Vec<String>> {
+    let mut subjects = Vec::new();
+    while let Some(line) = next(out)? {
+        let line = String::from_utf8_lossy(&line);
+        subjects.push(line.chars().take(SUBJECT).collect());
+    }
+    Some(subjects)
+}
+
+/// The next entry up to a zero byte, cut where it is too long; `Some(None)` at the end.
+fn next(out: &mut dyn BufRead) -> Option<Option<Vec<u8>>> {
+    let mut entry = Vec::new();
+    out.take(LINE).read_until(0, &mut entry).ok()?;
+    if entry.is_empty() {
+        return Some(None);
+    }
+    if entry.pop_if(|byte| *byte == 0).is_none() && entry.len() as u64 == LINE {
+        let mut rest = Vec::new();
+        while !rest.ends_with(&[0]) {
+            rest.clear();
+            if out.take(LINE).read_until(0, &mut rest).ok()? == 0 {
+                break;
+            }
+        }
+    }
+    Some(Some(entry))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_takes_too_long_is_ended() {
+        let mut command = Command::new("sleep");
+        command.arg("1000").stdout(Stdio::piped());
+        let running = Running::start(command, count).expect("sleep");
+        assert_eq!(running.finish(Instant::now()), None);
+    }
+
+    #[test]
+    fn one_that_fails_says_nothing() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "printf '?? a\\0'; exit 3"]).stdout(Stdio::piped());
+        let running = Running::start(command, count).expect("sh");
+        assert_eq!(running.finish(Instant::now() + Duration::from_secs(60)), None);
+    }
+
+    #[test]
+    fn entries_are_counted_whatever_their_names() {
+        let entries = b"?? a\0R  new\0old\0 M ?? x\0!! ignored\0UU both\0";
+        let changes = count(&mut &entries[..]);
+        assert_eq!(changes, Some(Changes { dirty: 3, untracked: 1 }));
+        assert_eq!(count(&mut &b"?"[..]), None);
+        let long = [b" M ".to_vec(), vec![b'x'; 200_000], b"\0?? y\0".to_vec()].concat();
+        assert_eq!(count(&mut &long[..]), Some(Changes { dirty: 1, untracked: 1 }));
+    }
+}

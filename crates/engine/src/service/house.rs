@@ -1,0 +1,209 @@
+//! Threads from the user's configuration: models, prompts, what may be done.
+
+mod prompter;
+
+mod provider;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use self::prompter::HousePrompter;
+use super::refused::Refused;
+use super::supply::{Supplied, Supply, Wish};
+use crate::config::{
+    ApprovalPolicy, Config, ConfigError, Home, SandboxMode, SandboxSettings, WireApi,
+};
+use crate::guard::NoFence;
+use crate::model;
+use crate::prompt::SectionKind;
+use crate::prompt::context::{Context, ThreadScene};
+use crate::thread::{Approval, Sandbox, Standing};
+
+/// Makes threads from `config.toml`, ours and Codex's, and from what was said at the start.
+#[derive(Clone, Debug)]
+pub struct House {
+    home: Home,
+    overrides: Vec<(String, toml::Value)>,
+}
+
+/// What the engine would run on, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outfit {
+    /// The model.
+    pub model: String,
+    /// The provider's id.
+    pub provider: String,
+    /// The provider's name for people.
+    pub name: String,
+    /// Where it is; empty for the demo model.
+    pub base_url: String,
+    /// Nobody answers but the demo model.
+    pub demo: bool,
+    /// What should be known.
+    pub notices: Vec<String>,
+}
+
+impl House {
+    /// A house of this home, with settings over those of its files.
+    pub fn new(home: Home, overrides: Vec<(String, toml::Value)>) -> Self {
+        Self { home, overrides }
+    }
+
+    /// The folder that holds configuration and sessions.
+    pub fn codex_home(&self) -> &Path {
+        &self.home.codex
+    }
+
+    /// What a thread in this folder would run on.
+    pub fn outfit(&self, cwd: &Path) -> Result<Outfit, ConfigError> {
+        let config = Config::load(&self.home, cwd, &self.overrides)?;
+        Ok(Outfit {
+            demo: config.provider.wire_api == WireApi::Demo,
+            model: config.model,
+            provider: config.provider.id,
+            name: config.provider.name,
+            base_url: config.provider.base_url,
+            notices: config.notices,
+        })
+    }
+
+    fn load(&self, wish: &Wish) -> Result<Config, Refused> {
+        let cwd = folder(wish.cwd.as_deref());
+        let mut overrides = self.overrides.clone();
+        let said = wish.config.iter().filter(|(_, value)| !value.is_null());
+        for (key, value) in said {
+            let value = toml::Value::try_from(value)
+                .map_err(|err| Refused::invalid(format!("config.{key}: {err}")))?;
+            overrides.push((key.clone(), value));
+        }
+        let named = [("model", &wish.model), ("model_provider", &wish.provider)];
+        for (key, value) in named {
+            overrides.extend(value.clone().map(|value| (key.to_owned(), value.into())));
+        }
+        Config::load(&self.home, &cwd, &overrides).map_err(|err| {
+            let cause = std::error::Error::source(&err).map(|cause| format!(": {cause}"));
+            let cause = cause.unwrap_or_default();
+            Refused::invalid(format!("failed to load configuration: {err}{cause}"))
+        })
+    }
+}
+
+impl Supply for House {
+    fn home(&self) -> &Path {
+        &self.home.codex
+    }
+
+    fn thread(&self, wish: &Wish) -> Result<Supplied, Refused> {
+        let config = self.load(wish)?;
+        let mut standing = Standing::new(config.model.clone(), config.cwd.clone());
+        standing.approval = wish.approval.unwrap_or_else(|| approval(&config.approval_policy));
+        standing.sandbox = wish.sandbox.clone().unwrap_or_else(|| sandbox(&config.sandbox));
+        standing.effort = config.effort.clone();
+        standing.summary = config.summary.clone();
+        standing.base_instructions = wish.base_instructions.clone();
+        let developer = wish.developer_instructions.clone();
+        standing.developer_instructions = developer.or(config.developer_instructions.clone());
+        let provider = config.provider.id.clone();
+        let model = model::open(&provider::plain(&config));
+        let warnings = config.notices.clone();
+        let sources = sources(&config);
+        let prompter = Arc::new(HousePrompter::new(config));
+        let guard = Arc::new(NoFence);
+        Ok(Supplied { standing, provider, model, guard, prompter, sources, warnings })
+    }
+
+    fn models(&self) -> Vec<Value> {
+        let Ok(config) = self.load(&Wish::default()) else { return Vec::new() };
+        let others: Vec<String> = match config.provider.wire_api {
+            WireApi::Demo => Vec::new(),
+            _ => config.catalogue.model_slugs().map(str::to_owned).collect(),
+        };
+        let others = others.into_iter().filter(|slug| *slug != config.model);
+        let slugs = std::iter::once(config.model.clone()).chain(others);
+        slugs.map(|slug| listed(&config, &slug)).collect()
+    }
+
+    fn config(&self, cwd: &Path) -> Result<Value, Refused> {
+        let config = self.load(&Wish { cwd: Some(cwd.to_owned()), ..Wish::default() })?;
+        Ok(json!({
+            "model": config.model,
+            "review_model": config.review_model,
+            "model_provider": config.provider.id,
+            "model_context_window": config.entry.context_window,
+            "approval_policy": config.approval_policy,
+            "sandbox_mode": config.sandbox.mode,
+            "sandbox_workspace_write": config.sandbox,
+            "developer_instructions": config.developer_instructions,
+            "compact_prompt": config.compact_prompt,
+            "model_reasoning_effort": config.effort,
+            "model_reasoning_summary": config.summary,
+            "model_verbosity": config.verbosity,
+            "web_search": config.web_search,
+            "features": config.features,
+        }))
+    }
+}
+
+/// Whose words a thread in this folder is told.
+fn sources(config: &Config) -> Vec<String> {
+    let mut scene = ThreadScene::here(config);
+    scene.git_limit = None;
+    let context = Context::gather(config, &scene);
+    let project = context.section(SectionKind::ProjectInstructions);
+    let paths = project.into_iter().flat_map(|section| &section.sources);
+    paths.map(|path| path.display().to_string()).collect()
+}
+
+fn listed(config: &Config, slug: &str) -> Value {
+    let entry = config.with_model(slug).entry;
+    let reasoning = entry.reasoning.clone().unwrap_or_default();
+    let efforts = reasoning.efforts.iter();
+    let efforts = efforts.map(|effort| json!({ "reasoningEffort": effort, "description": "" }));
+    let demo = config.provider.wire_api == WireApi::Demo;
+    let description = match demo {
+        true => "The demo model: no model answers, nothing is sent anywhere.",
+        false => "",
+    };
+    json!({
+        "id": slug,
+        "model": slug,
+        "upgrade": null,
+        "displayName": slug,
+        "description": description,
+        "hidden": false,
+        "supportedReasoningEfforts": efforts.collect::<Vec<_>>(),
+        "defaultReasoningEffort": reasoning.effort.unwrap_or_else(|| "medium".to_owned()),
+        "inputModalities": if entry.images { json!(["text", "image"]) } else { json!(["text"]) },
+        "supportsPersonality": false,
+        "isDefault": slug == config.model,
+    })
+}
+
+fn folder(named: Option<&Path>) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    named.map_or(here.clone(), |path| here.join(path))
+}
+
+fn approval(policy: &ApprovalPolicy) -> Approval {
+    match policy {
+        ApprovalPolicy::OnRequest => Approval::OnRequest,
+        ApprovalPolicy::Never => Approval::Never,
+        // What is finer than our three words is asked about.
+        ApprovalPolicy::Untrusted | ApprovalPolicy::Granular(_) => Approval::Untrusted,
+    }
+}
+
+fn sandbox(settings: &SandboxSettings) -> Sandbox {
+    match settings.mode {
+        SandboxMode::ReadOnly => Sandbox::ReadOnly { network_access: false },
+        SandboxMode::DangerFullAccess => Sandbox::DangerFullAccess,
+        SandboxMode::WorkspaceWrite => Sandbox::WorkspaceWrite {
+            writable_roots: settings.writable_roots.clone(),
+            network_access: settings.network_access,
+            exclude_tmpdir_env_var: settings.exclude_tmpdir_env_var,
+            exclude_slash_tmp: settings.exclude_slash_tmp,
+        },
+    }
+}

@@ -1,0 +1,85 @@
+//! A WebSocket listener on a socket in the file system, for the user who started it.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::task::TaskTracker;
+
+use super::gate::Gate;
+use super::{ListenError, socket};
+use crate::service::Service;
+
+/// A socket that is listened on; it is removed when the door is dropped.
+#[derive(Debug)]
+pub struct UnixDoor {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl UnixDoor {
+    /// Listens. A socket that nobody listens on any more is taken over.
+    pub async fn open(path: &Path) -> Result<Self, ListenError> {
+        let address = || format!("unix://{}", path.display());
+        let failed = |source| ListenError::Bind { address: address(), source };
+        if is_socket(path) {
+            if UnixStream::connect(path).await.is_ok() {
+                return Err(ListenError::Taken(address()));
+            }
+            std::fs::remove_file(path).map_err(failed)?;
+        }
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        let door = Self { listener, path: path.to_owned() };
+        std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
+        Ok(door)
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets clients in until the service is stopped, and waits for them to be gone.
+    pub async fn serve(self, service: &Service) {
+        let tasks = TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = service.stopping().cancelled() => break,
+                accepted = self.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) if is_ours(&stream) => {
+                    let service = service.clone();
+                    let serve = async move {
+                        socket::serve(&service, &Gate::default(), stream).await;
+                    };
+                    tasks.spawn(serve);
+                }
+                Ok(_) => tracing::warn!("a connection of another user was refused"),
+                Err(err) => super::pause(&err).await,
+            }
+        }
+        tasks.close();
+        tasks.wait().await;
+    }
+}
+
+impl Drop for UnixDoor {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
+}
+
+/// The file's mode says so too, but only once it is set.
+fn is_ours(stream: &UnixStream) -> bool {
+    let (ours, root) = (rustix::process::geteuid().as_raw(), 0);
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == ours || peer.uid() == root)
+}

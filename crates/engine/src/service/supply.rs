@@ -1,0 +1,67 @@
+//! What threads are made from: configuration, models, prompts. The seam behind the service.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::refused::Refused;
+use crate::guard::Guard;
+use crate::model::Model;
+use crate::prompter::Prompter;
+use crate::thread::{Approval, Sandbox, Standing};
+
+/// Provides what threads are made from.
+pub trait Supply: Send + Sync {
+    /// The folder that holds configuration and sessions.
+    fn home(&self) -> &Path;
+
+    /// Everything for one thread.
+    fn thread(&self, wish: &Wish) -> Result<Supplied, Refused>;
+
+    /// Models to choose from, as `model/list` tells them.
+    fn models(&self) -> Vec<Value>;
+
+    /// The configuration in force in a folder, as `config/read` tells it.
+    fn config(&self, cwd: &Path) -> Result<Value, Refused>;
+}
+
+/// What a client wants of a thread; nothing said leaves it to the configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wish {
+    /// The folder to work in; none takes the server's own.
+    pub cwd: Option<PathBuf>,
+    /// The model.
+    pub model: Option<String>,
+    /// Its provider.
+    pub provider: Option<String>,
+    /// When the person is asked.
+    pub approval: Option<Approval>,
+    /// What commands can reach.
+    pub sandbox: Option<Sandbox>,
+    /// Overrides of `config.toml`, by dotted key.
+    pub config: Map<String, Value>,
+    /// Replaces the base prompt.
+    pub base_instructions: Option<String>,
+    /// Follows the base prompt.
+    pub developer_instructions: Option<String>,
+}
+
+/// Everything for one thread.
+#[derive(Clone)]
+pub struct Supplied {
+    /// What is in force.
+    pub standing: Standing,
+    /// The name of the provider.
+    pub provider: String,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// Who decides about commands.
+    pub guard: Arc<dyn Guard>,
+    /// What it is told around the user's words.
+    pub prompter: Arc<dyn Prompter>,
+    /// Files whose words it is told.
+    pub sources: Vec<String>,
+    /// Things the user should know.
+    pub warnings: Vec<String>,
+}

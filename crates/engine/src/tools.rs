@@ -1,0 +1,126 @@
+//! What a model can call: one [`Tool`] each, found by the [`Router`].
+
+mod approve;
+
+mod apply_patch;
+
+mod client;
+
+mod command;
+
+mod env;
+
+mod exec_command;
+
+mod fence;
+
+mod plan;
+
+mod router;
+
+mod session;
+
+mod shell;
+
+mod view_image;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
+
+pub(crate) use self::router::Router;
+pub(crate) use self::session::{Session, Step};
+use crate::guard::Guard;
+use crate::item::Output;
+use crate::model::ToolSpec;
+use crate::prompter::Profile;
+use crate::thread::Standing;
+use crate::turn::Core;
+use crate::turn::voice::Voice;
+
+/// Something a model can call.
+pub(crate) trait Tool: Send + Sync {
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// The group it is in.
+    fn namespace(&self) -> Option<&str> {
+        None
+    }
+
+    /// As it is offered; none for a tool that is offered with its group.
+    fn spec(&self) -> Option<ToolSpec>;
+
+    /// Whether it may run beside others.
+    fn parallel(&self) -> bool {
+        false
+    }
+
+    /// Runs. Whatever goes wrong is said to the model; only a person ends the turn.
+    fn call<'a>(&'a self, call: Call, cx: &'a Cx) -> BoxFuture<'a, Ended>;
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Names the call, and its item.
+    pub(crate) id: String,
+    /// What the model gave along: JSON, or free text.
+    pub(crate) input: String,
+    /// The input is free text.
+    pub(crate) free: bool,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ended {
+    /// With this answer.
+    Output(Output),
+    /// A person who was asked wants the turn to end.
+    Cancelled,
+}
+
+/// What tools of a turn work with.
+pub(crate) struct Cx {
+    pub(crate) voice: Voice,
+    pub(crate) standing: Standing,
+    pub(crate) profile: Profile,
+    pub(crate) session: Arc<Session>,
+    pub(crate) guard: Arc<dyn Guard>,
+}
+
+impl Cx {
+    pub(crate) fn new(core: &Core, profile: &Profile, voice: &Voice) -> Self {
+        Self {
+            voice: voice.clone(),
+            standing: core.standing.clone(),
+            profile: profile.clone(),
+            session: Arc::clone(&core.session),
+            guard: Arc::clone(&core.makings.guard),
+        }
+    }
+
+    /// Tells the turn's diff, if it changed since it was told last.
+    pub(crate) fn tell_diff(&self) {
+        if let Some(diff) = self.session.new_diff(self.voice.turn_id()) {
+            self.voice.tell("turn/diff/updated", serde_json::json!({ "diff": diff }));
+        }
+    }
+}
+
+impl Ended {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Output(Output::Text(text.into()))
+    }
+}
+
+impl Call {
+    /// The arguments, or what the model is told about them.
+    pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, Ended> {
+        // Some models call a tool without arguments with no JSON at all.
+        let input = if self.input.trim().is_empty() { "{}" } else { &self.input };
+        serde_json::from_str(input)
+            .map_err(|err| Ended::text(format!("failed to parse function arguments: {err}")))
+    }
+}

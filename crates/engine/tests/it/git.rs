@@ -1,0 +1,113 @@
+//! What is told of a repository.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use bindery_engine::prompt::git::{Changes, Git, LIMIT, Question};
+
+use crate::place::Place;
+
+fn git(folder: &Path, args: &[&str]) {
+    let identity = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+    let mut command = Command::new("git");
+    command.args(identity).args(args).current_dir(folder);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn repository() -> Place {
+    let place = Place::new();
+    std::fs::remove_dir(place.project().join(".git")).unwrap();
+    git(&place.project(), &["init", "-q", "-b", "trunk"]);
+    place.write("project/a", "1");
+    place.write("project/b", "1");
+    git(&place.project(), &["add", "."]);
+    git(&place.project(), &["commit", "-qm", "first <one>"]);
+    place
+}
+
+fn ask(folder: &Path) -> Git {
+    Question::put(folder, Some(LIMIT)).unwrap().answer()
+}
+
+#[test]
+fn a_repository_is_told() {
+    let place = repository();
+    let project = place.project();
+    git(&project, &["remote", "add", "origin", "https://me:secret@host.example/x.git"]);
+    git(&project, &["mv", "a", "c"]);
+    place.write("project/b", "2");
+    place.write("project/new/file", "");
+    place.write("project/with \n line", "");
+    let found = ask(&project.join("new"));
+    assert_eq!(found.changes, Some(Changes { dirty: 2, untracked: 2 }));
+    assert_eq!(found.remote.as_deref(), Some("https://host.example/x.git"));
+    assert_eq!(found.branch.as_deref(), Some("trunk"));
+    let head = found.head.clone().unwrap();
+    let text = place.stable(&found.text()).replace(&head, "[head]").replace(&head[..7], "[short]");
+    insta::assert_snapshot!(text, @"
+    <git_context>
+      <root>~/project</root>
+      <branch>trunk</branch>
+      <head>[head]</head>
+      <remote>https://host.example/x.git</remote>
+      <changed_files>2</changed_files>
+      <untracked_files>2</untracked_files>
+      <commit>[short] first &lt;one&gt;</commit>
+    </git_context>
+    ");
+}
+
+#[test]
+fn packed_detached_unborn_and_worktrees() {
+    let place = repository();
+    let project = place.project();
+    let head = ask(&project).head;
+    git(&project, &["pack-refs", "--all"]);
+    assert_eq!(ask(&project).head, head);
+    git(&project, &["worktree", "add", "-q", "-b", "side", "../tree"]);
+    let tree = ask(&place.root().join("tree"));
+    assert_eq!((tree.branch.as_deref(), &tree.head), (Some("side"), &head));
+    git(&project, &["checkout", "-q", "--detach"]);
+    let detached = ask(&project);
+    assert_eq!((detached.branch, detached.head), (None, head));
+    let unborn = Place::new();
+    std::fs::remove_dir(unborn.project().join(".git")).unwrap();
+    git(&unborn.project(), &["init", "-q", "-b", "trunk"]);
+    let found = ask(&unborn.project());
+    assert_eq!((found.branch.as_deref(), found.head, found.recent), (Some("trunk"), None, vec![]));
+}
+
+#[test]
+fn no_time_and_no_repository() {
+    let place = repository();
+    let found = Question::put(&place.project(), Some(Duration::ZERO)).unwrap().answer();
+    assert_eq!((found.changes, found.branch.as_deref()), (None, Some("trunk")));
+    assert!(Question::put(&place.root(), Some(LIMIT)).is_none());
+    // A folder that only looks like one.
+    place.write("odd/.git", "nonsense");
+    assert!(Question::put(&place.root().join("odd"), None).is_none());
+    place.write("odd2/.git/HEAD", "ref: ../../../etc/passwd\n");
+    assert_eq!(Question::put(&place.root().join("odd2"), None).unwrap().answer().head, None);
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_of_the_repository_is_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = repository();
+    let mark = place.root().join("ran");
+    let script = place.root().join("monitor");
+    place.write("monitor", format!("#!/bin/sh\ntouch '{}'\n", mark.display()));
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = script.to_string_lossy().into_owned();
+    git(&place.project(), &["config", "core.fsmonitor", &path]);
+    git(&place.project(), &["config", "core.pager", &path]);
+    git(&place.project(), &["config", "log.showSignature", "true"]);
+    git(&place.project(), &["config", "gpg.program", &path]);
+    place.write("project/b", "2");
+    assert_eq!(ask(&place.project()).changes, Some(Changes { dirty: 1, untracked: 0 }));
+    assert!(!mark.exists());
+}

@@ -1,0 +1,55 @@
+//! The engine against scripted models, real processes, real sandboxes, the real Codex and hostile
+//! input.
+#![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
+
+mod stage;
+
+mod turns;
+
+mod turn_faults;
+
+mod interrupts;
+
+mod compaction;
+
+mod tools;
+
+mod whole;
+
+mod scenario;
+
+mod patch;
+
+mod patch_codex;
+
+mod diff;
+
+mod exec;
+
+mod wires;
+
+mod faults;
+
+mod bodies;
+
+mod place;
+
+mod config;
+
+mod catalogue;
+
+mod agents_md;
+
+mod context;
+
+mod git;
+
+mod custom;
+
+mod attach;
+
+mod side_by_side;
+
+mod sandbox;
+
+mod service;

@@ -1,0 +1,14 @@
+//! The engine as an app-server, over memory and over sockets.
+
+mod crowd;
+
+mod kept;
+
+mod peer;
+
+mod protocol;
+
+#[cfg(unix)]
+mod sockets;
+
+mod supply;
