@@ -14,6 +14,8 @@ mod compaction;
 
 mod tools;
 
+mod fenced;
+
 mod whole;
 
 mod scenario;
