@@ -169,7 +169,9 @@ impl Service {
 
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("threads", &self.inner.threads.ids()).finish_non_exhaustive()
+        f.debug_struct("Service")
+            .field("threads", &self.inner.threads.ids())
+            .finish_non_exhaustive()
     }
 }
 

@@ -52,8 +52,5 @@ pub fn pair(room: Room) -> (Connection, Wire) {
     let over = CancellationToken::new();
     let (sender, incoming) = mpsc::channel(AHEAD);
     let (outbox, outgoing) = outbox(room, over.clone());
-    (
-        Connection { incoming, outbox, over: over.clone() },
-        Wire { incoming: sender, outgoing, over },
-    )
+    (Connection { incoming, outbox, over: over.clone() }, Wire { incoming: sender, outgoing, over })
 }

@@ -38,7 +38,7 @@ impl Disk {
 
     fn files(&self) -> Result<Vec<SessionFile>, Refused> {
         match self.home.is_dir() {
-            true => find::files(&[self.home.clone()]).map_err(|err| fault(&err)),
+            true => find::files(std::slice::from_ref(&self.home)).map_err(|err| fault(&err)),
             false => Ok(Vec::new()),
         }
     }
@@ -108,8 +108,7 @@ impl Store for Disk {
             Point::After(turn) => ForkPoint::After(turn.clone()),
         };
         let meta = Self::meta(newcomer);
-        let recorder =
-            write::fork(&self.home, &source, &files, &point, &meta, self.clock.clone());
+        let recorder = write::fork(&self.home, &source, &files, &point, &meta, self.clock.clone());
         let recorder = recorder.map_err(|err| fault(&err))?;
         let path = recorder.path().to_owned();
         let journal = Arc::new(DiskJournal::now(recorder));
@@ -142,8 +141,7 @@ impl Store for Disk {
 
     fn unarchive(&self, id: &str) -> Result<Row, Refused> {
         let (found, _) = self.find(id)?;
-        let missing =
-            || Refused::invalid(format!("no archived rollout found for thread id {id}"));
+        let missing = || Refused::invalid(format!("no archived rollout found for thread id {id}"));
         let file = found.filter(|file| file.archived).ok_or_else(missing)?;
         write::unarchive(&self.home, &file.path).map_err(|err| fault(&err))?;
         Ok(self.read(id)?.row)
@@ -204,19 +202,15 @@ fn row(
         cli_version: summary.version.unwrap_or_default(),
         originator: String::new(),
         source: summary.source.map_or(Value::from("unknown"), Value::from),
-        git: summary.branch.map_or(Value::Null, |branch| {
-            serde_json::json!({ "sha": null, "branch": branch, "originUrl": null })
-        }),
+        git: summary.branch.map_or(
+            Value::Null,
+            |branch| serde_json::json!({ "sha": null, "branch": branch, "originUrl": null }),
+        ),
         forked_from: summary.parent.map(|parent| parent.to_string()),
     })
 }
 
-fn past(
-    resumed: Resumed,
-    file: &Path,
-    kept: Kept,
-    name: impl Fn(&str) -> Option<String>,
-) -> Past {
+fn past(resumed: Resumed, file: &Path, kept: Kept, name: impl Fn(&str) -> Option<String>) -> Past {
     let Resumed { meta, history, turn_context, world_state, tokens, turns, .. } = resumed;
     let context = turn_context.unwrap_or_default();
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -286,8 +280,5 @@ fn usage(info: &Value) -> ThreadUsage {
         reasoning_output_tokens: value["reasoning_output_tokens"].as_u64().unwrap_or(0),
         total_tokens: value["total_tokens"].as_u64().unwrap_or(0),
     };
-    ThreadUsage {
-        total: count(&info["total_token_usage"]),
-        last: count(&info["last_token_usage"]),
-    }
+    ThreadUsage { total: count(&info["total_token_usage"]), last: count(&info["last_token_usage"]) }
 }

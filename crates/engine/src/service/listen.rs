@@ -64,9 +64,7 @@ async fn pause(err: &std::io::Error) {
 #[non_exhaustive]
 pub enum ListenError {
     /// Not an address that we know.
-    #[error(
-        "unsupported --listen URL `{0}`; expected `stdio://`, `unix://PATH` or `ws://IP:PORT`"
-    )]
+    #[error("unsupported --listen URL `{0}`; expected `stdio://`, `unix://PATH` or `ws://IP:PORT`")]
     Unsupported(String),
     /// Everybody on the network could come in.
     #[error(

@@ -87,7 +87,8 @@ pub(crate) fn read<T: DeserializeOwned>(params: &RawValue) -> Result<T, Refused>
     if params.get() == "null" {
         return Err(Refused::invalid("Invalid request: missing field `params`"));
     }
-    let value: Value = serde_json::from_str(params.get()).map_err(|err| Refused::unreadable(&err))?;
+    let value: Value =
+        serde_json::from_str(params.get()).map_err(|err| Refused::unreadable(&err))?;
     serde_json::from_value(value).map_err(|err| Refused::unreadable(&err))
 }
 

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use bindery::{AppServer, EngineError, EngineOptions};
 use bindery::client::drift::{self, Drift};
 use bindery::client::locate::Located;
 use bindery::client::version::OLDEST;
 use bindery::core::wire::app_server::notification::Body;
+use bindery::{AppServer, EngineError, EngineOptions};
 use serde_json::{Value, json};
 
 use super::{Finding, Status};

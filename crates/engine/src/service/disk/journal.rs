@@ -60,8 +60,7 @@ fn write(state: &mut State, entries: &[Entry]) -> Result<(), Error> {
         let records = entries::records(entry, recorder.thread(), recorder.format());
         recorder.record_all(&records)?;
     }
-    let ends = |entry: &Entry| {
-        matches!(entry, Entry::TurnCompleted { .. } | Entry::TurnAborted { .. })
-    };
+    let ends =
+        |entry: &Entry| matches!(entry, Entry::TurnCompleted { .. } | Entry::TurnAborted { .. });
     if entries.iter().any(ends) { recorder.sync() } else { Ok(()) }
 }

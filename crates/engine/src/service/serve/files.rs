@@ -59,8 +59,7 @@ fn act(method: &str, params: &Params) -> Result<Value, Refused> {
 
 fn path<'a>(path: &'a Option<PathBuf>, name: &str) -> Result<&'a Path, Refused> {
     let path = path.as_deref();
-    let path =
-        path.ok_or_else(|| Refused::unreadable(&format_args!("missing field `{name}`")))?;
+    let path = path.ok_or_else(|| Refused::unreadable(&format_args!("missing field `{name}`")))?;
     match path.is_absolute() {
         true => Ok(path),
         false => {

@@ -101,14 +101,12 @@ pub(super) async fn threads(cx: &Cx, params: ThreadList) -> Served {
 fn fits(params: &ThreadList, row: &Row) -> bool {
     let in_folder = params.cwd.as_ref().is_none_or(|cwd| cwd.hold(&row.cwd.to_string_lossy()));
     let providers = params.model_providers.as_ref().filter(|names| !names.is_empty());
-    let of_provider = providers.is_none_or(|names| {
-        row.provider.as_ref().is_none_or(|provider| names.contains(provider))
-    });
+    let of_provider = providers
+        .is_none_or(|names| row.provider.as_ref().is_none_or(|provider| names.contains(provider)));
     let term = params.search_term.as_ref().map(|term| term.to_lowercase());
     let name = row.name.as_deref().unwrap_or_default().to_lowercase();
-    let spoken = term.is_none_or(|term| {
-        row.preview.to_lowercase().contains(&term) || name.contains(&term)
-    });
+    let spoken =
+        term.is_none_or(|term| row.preview.to_lowercase().contains(&term) || name.contains(&term));
     in_folder && of_provider && spoken
 }
 
@@ -127,11 +125,8 @@ pub(super) fn shape_of_row(row: &Row, turns: Vec<Value>) -> Value {
         usage_turn: None,
         standing,
     };
-    let about = About {
-        name: row.name.clone(),
-        preview: row.preview.clone(),
-        updated_at: row.updated_at,
-    };
+    let about =
+        About { name: row.name.clone(), preview: row.preview.clone(), updated_at: row.updated_at };
     let provider = row.provider.clone().unwrap_or_default();
     shapes::thread(&view, &birth_of(row.clone(), provider, Vec::new()), &about, true)
 }

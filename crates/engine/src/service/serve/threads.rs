@@ -54,13 +54,7 @@ fn newcomer(cx: &Cx, supplied: &Supplied, dynamic_tools: Vec<Value>) -> Newcomer
     }
 }
 
-fn birth(
-    cx: &Cx,
-    supplied: &Supplied,
-    newcomer: &Newcomer,
-    ephemeral: bool,
-    kept: &Kept,
-) -> Birth {
+fn birth(cx: &Cx, supplied: &Supplied, newcomer: &Newcomer, ephemeral: bool, kept: &Kept) -> Birth {
     Birth {
         provider: supplied.provider.clone(),
         forked_from: None,

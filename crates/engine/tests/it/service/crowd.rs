@@ -21,9 +21,8 @@ async fn those_who_listen_hear_a_turn_and_others_do_not() {
     assert_eq!(two.ended().await, "you said hello");
     stranger.ask("model/list", json!({})).await.unwrap();
     let heard = stranger.rest();
-    let public = |name: &String| {
-        ["thread/started", "thread/status/changed"].contains(&name.as_str())
-    };
+    let public =
+        |name: &String| ["thread/started", "thread/status/changed"].contains(&name.as_str());
     assert!(heard.iter().all(public), "{heard:?}");
     let left = two.ask("thread/unsubscribe", json!({ "threadId": thread })).await.unwrap();
     assert_eq!(left["status"], "unsubscribed");
@@ -58,7 +57,8 @@ async fn a_question_is_put_again_and_answered_by_whoever_comes() {
     assert_eq!(opened["thread"]["status"]["type"], "active");
     let again = next.told("item/tool/call").await;
     assert_eq!(again["id"], asked["id"]);
-    let answer = json!({ "success": true, "contentItems": [{ "type": "inputText", "text": "42" }] });
+    let answer =
+        json!({ "success": true, "contentItems": [{ "type": "inputText", "text": "42" }] });
     next.send(&json!({ "id": again["id"], "result": answer })).await;
     assert_eq!(next.ended().await, "you said ask");
 }
@@ -105,8 +105,12 @@ async fn a_turn_outlives_the_connection_it_was_started_on() {
     assert_eq!((&found["id"], &found["status"]), (&json!(turn), &json!("completed")));
     let params = json!({ "threadId": thread, "turnId": turn });
     let items = next.ask("thread/items/list", params).await.unwrap();
-    let texts: Vec<&str> =
-        items["data"].as_array().unwrap().iter().filter_map(|r| r["item"]["text"].as_str()).collect();
+    let texts: Vec<&str> = items["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|r| r["item"]["text"].as_str())
+        .collect();
     assert_eq!(texts, ["you said wait"]);
 }
 
