@@ -21,6 +21,12 @@ impl WhichCodex {
         locate::locate(self.codex.as_deref())
     }
 
+    /// Whether somebody said which.
+    pub(crate) fn is_named(&self) -> bool {
+        let variable = std::env::var_os(locate::VARIABLE);
+        self.codex.is_some() || variable.is_some_and(|name| !name.is_empty())
+    }
+
     /// Finds it, starts it in a folder and greets it.
     pub(crate) async fn start(&self, cwd: &Path) -> anyhow::Result<AppServer> {
         let mut launch = Launch::codex(&self.locate()?);
@@ -57,9 +63,8 @@ impl Running {
 
     /// Codex; where there is none and none was named, the engine, and it is said so.
     pub(crate) async fn any(which: &WhichCodex, cwd: &Path) -> anyhow::Result<Self> {
-        let named = which.codex.is_some() || std::env::var_os(locate::VARIABLE).is_some();
         match which.locate() {
-            Err(bindery::Error::NotFound { .. }) if !named => {}
+            Err(bindery::Error::NotFound { .. }) if !which.is_named() => {}
             _ => return Self::codex(which, cwd).await,
         }
         let said = format!("no Codex found: running on the built-in engine{}\n", on_what(cwd)?);
