@@ -11,3 +11,5 @@ pub mod outlet;
 pub mod exec;
 
 pub mod sandbox;
+
+pub mod safety;

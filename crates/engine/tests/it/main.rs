@@ -4,3 +4,5 @@
 mod exec;
 
 mod sandbox;
+
+mod safety;
