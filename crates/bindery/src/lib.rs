@@ -24,6 +24,7 @@
 
 pub use bindery_client as client;
 pub use bindery_core as core;
+pub use bindery_engine as engine;
 pub use bindery_sessions as sessions;
 
 pub use bindery_client::answerer::Answerer;
