@@ -63,8 +63,15 @@ impl House {
         let homes = [Some(self.home.codex.clone()), self.home.bindery.clone()];
         match &self.helper {
             Some(helper) => {
-                let homes = homes.into_iter().flatten().collect();
-                Arc::new(Fenced::new(helper.clone(), homes))
+                let homes: Vec<PathBuf> = homes.into_iter().flatten().collect();
+                let guard = Fenced::new(helper.clone(), homes);
+                match &self.home.bindery {
+                    Some(own) => {
+                        let codex = self.home.codex.join("rules");
+                        Arc::new(guard.with_rules(own.join("rules.toml"), &codex))
+                    }
+                    None => Arc::new(guard),
+                }
             }
             None => Arc::new(NoFence),
         }

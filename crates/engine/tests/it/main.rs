@@ -55,3 +55,5 @@ mod side_by_side;
 mod sandbox;
 
 mod service;
+
+mod safety;
