@@ -21,6 +21,12 @@ impl WhichCodex {
         locate::locate(self.codex.as_deref())
     }
 
+    /// Whether somebody said which.
+    pub(crate) fn is_named(&self) -> bool {
+        let variable = std::env::var_os(locate::VARIABLE);
+        self.codex.is_some() || variable.is_some_and(|name| !name.is_empty())
+    }
+
     /// Finds it, starts it in a folder and greets it.
     pub(crate) async fn start(&self, cwd: &Path) -> anyhow::Result<AppServer> {
         let mut launch = Launch::codex(&self.locate()?);
@@ -48,16 +54,17 @@ impl Running {
 
     /// The built-in engine.
     pub(crate) async fn engine() -> anyhow::Result<Self> {
-        let engine = start_engine(&EngineOptions::default()).await?;
+        let sandbox_helper = crate::helper::program();
+        let options = EngineOptions { sandbox_helper, ..EngineOptions::default() };
+        let engine = start_engine(&options).await?;
         let name = format!("engine {}", env!("CARGO_PKG_VERSION"));
         Ok(Self { server: engine.server.clone(), name, engine: Some(engine) })
     }
 
     /// Codex; where there is none and none was named, the engine, and it is said so.
     pub(crate) async fn any(which: &WhichCodex, cwd: &Path) -> anyhow::Result<Self> {
-        let named = which.codex.is_some() || std::env::var_os(locate::VARIABLE).is_some();
         match which.locate() {
-            Err(bindery::Error::NotFound { .. }) if !named => {}
+            Err(bindery::Error::NotFound { .. }) if !which.is_named() => {}
             _ => return Self::codex(which, cwd).await,
         }
         let said = format!("no Codex found: running on the built-in engine{}\n", on_what(cwd)?);

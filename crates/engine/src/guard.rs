@@ -36,6 +36,8 @@ pub struct Asked<'a> {
     pub approval: Approval,
     /// What commands can reach.
     pub sandbox: &'a Sandbox,
+    /// First words that the model proposes to allow for good.
+    pub proposed: Option<&'a [String]>,
 }
 
 /// What becomes of a command.

@@ -37,3 +37,5 @@ pub mod picture;
 pub mod service;
 
 pub mod sandbox;
+
+pub mod safety;

@@ -10,6 +10,7 @@ use crate::stage::Stage;
 fn settled(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains("bubblewrap"));
     let lines = lines.filter(|line| !line.contains(" sessions ") && !line.contains(" warning"));
+    let lines = lines.filter(|line| *line != "all well");
     lines.map(|line| format!("{line}\n")).collect()
 }
 
@@ -22,6 +23,7 @@ async fn a_codex_that_is_well() {
     ✓ codex     0.166.0   [codex] (native)
     ✓ login     the configured provider needs none
     ✓ protocol  85 notifications, 11 questions, 19 items: all known
+    ✓ engine    0.1.0   gpt-5.5 of Scripted
     ");
 }
 
@@ -40,6 +42,7 @@ async fn as_json() {
         "\"login\" \"ok\"",
         "\"protocol\" \"ok\"",
         "\"sessions\" \"ok\"",
+        "\"engine\" \"ok\"",
     ]
     "#);
 }
@@ -53,6 +56,7 @@ async fn none_at_all() {
     stdout:
     ✗ codex     Codex not found: looked at `/nowhere/codex`
                 hint: install it with `npm install -g @openai/codex`, or name it in `BINDERY_CODEX`
+    ✓ engine    0.1.0   gpt-5.5 of Scripted
     1 error
 
     stderr:
@@ -68,6 +72,11 @@ async fn none_at_all() {
           "name": "codex",
           "status": "error",
           "text": "Codex not found: looked at `/nowhere/codex`"
+        },
+        {
+          "name": "engine",
+          "status": "ok",
+          "text": "0.1.0   gpt-5.5 of Scripted"
         }
       ],
       "ok": false
@@ -99,6 +108,7 @@ async fn a_configuration_with_a_value_that_does_not_fit() {
                 [codex home]/config.toml:5:26: invalid type: integer `7`, expected a string
                 hint: correct the file: until then Codex runs no turn
     ✓ protocol  85 notifications, 11 questions, 19 items: all known
+    ! engine    `model_reasoning_effort` in `[codex home]/config.toml`, line 5: invalid type: integer `7`, expected a string
 
     stderr:
     ");
@@ -118,6 +128,7 @@ async fn a_configuration_that_is_not_toml() {
                 [codex home]/config.toml:5:10: extra `=`, expected nothing
                 hint: correct the file: until then Codex runs no turn
     ✓ protocol  85 notifications, 11 questions, 19 items: all known
+    ! engine    `[codex home]/config.toml` is not TOML, line 5: extra `=`, expected nothing
 
     stderr:
     ");
@@ -147,6 +158,7 @@ async fn one_that_is_too_old() {
     stdout:
     ✗ codex     [project]/old-codex: Codex 0.10.0 is too old; 0.100.0 or newer is needed
                 hint: update it with `npm install -g @openai/codex@latest`
+    ✓ engine    0.1.0   gpt-5.5 of Scripted
     1 error
 
     stderr:

@@ -38,7 +38,7 @@ async fn a_missing_codex_is_said_with_what_to_do() {
     error: Codex not found: looked at `/nowhere/codex`
       hint: install it with `npm install -g @openai/codex`, or name it in `BINDERY_CODEX`
     ");
-    let mut command = stage.bindery(&["run", "try"]);
+    let mut command = stage.bindery(&["run", "--backend", "codex", "try"]);
     command.env_remove("BINDERY_CODEX").env("PATH", "/nowhere");
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -21,6 +21,11 @@ fn run() {
 }
 
 #[test]
+fn app_server() {
+    insta::assert_snapshot!(help(&["app-server", "--help"]));
+}
+
+#[test]
 fn doctor() {
     insta::assert_snapshot!(help(&["doctor", "--help"]));
 }

@@ -5,6 +5,8 @@ mod screen;
 
 mod turn;
 
+mod engine;
+
 mod markdown;
 
 mod view;

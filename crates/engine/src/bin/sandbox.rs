@@ -4,7 +4,6 @@
 //! `bindery` is its own.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bindery_engine::sandbox::{self, Mechanism, Sandbox};
@@ -20,7 +19,7 @@ fn main() -> ExitCode {
 #[expect(clippy::print_stdout, reason = "the report is the output")]
 fn report() -> ExitCode {
     let Ok(own) = std::env::current_exe() else { return ExitCode::FAILURE };
-    let found = Sandbox::all(&PathBuf::from(own));
+    let found = Sandbox::all(&own);
     let bubblewrap = found.iter().any(|one| matches!(one, Mechanism::Bubblewrap { .. }));
     let says =
         |works: bool| if works { "works" } else { "DOES NOT WORK HERE, its tests do nothing" };

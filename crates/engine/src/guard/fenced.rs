@@ -1,17 +1,22 @@
 //! Commands behind a sandbox: what stays in it needs no asking.
 
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::{Asked, Decision, Guard, NoFence};
 use crate::exec::Command;
+use crate::safety::rules::allow_for_good;
+use crate::safety::{self, ApprovalPolicy, Question, Rules};
 use crate::sandbox::{Policy, Sandbox as Mechanism};
 use crate::thread::{Approval, Sandbox};
 
-/// Decides by what the sandbox of this machine can do.
+/// Decides by rules, by what a command does and by what the sandbox of this machine can do.
 pub struct Fenced {
     helper: PathBuf,
     protect: Vec<PathBuf>,
+    rules: Mutex<Rules>,
+    /// Where rules are kept.
+    own: Option<PathBuf>,
     /// Looked for at the first command: a thread without commands needs none.
     found: OnceLock<Mechanism>,
 }
@@ -20,13 +25,19 @@ impl Fenced {
     /// `helper` is a program that calls [`crate::sandbox::enter`]; `protect` are folders that
     /// commands never write in.
     pub fn new(helper: PathBuf, protect: Vec<PathBuf>) -> Self {
-        Self { helper, protect, found: OnceLock::new() }
+        Self { helper, protect, rules: Mutex::default(), own: None, found: OnceLock::new() }
     }
 
     /// With a sandbox that was found before.
     pub fn with(mechanism: Mechanism) -> Self {
         let found = OnceLock::from(mechanism);
-        Self { helper: PathBuf::new(), protect: Vec::new(), found }
+        Self { found, ..Self::new(PathBuf::new(), Vec::new()) }
+    }
+
+    /// With the rules of our own file, where new ones are kept, and of Codex's folder.
+    pub fn with_rules(self, own: PathBuf, codex: &Path) -> Self {
+        let rules = Mutex::new(Rules::load(&own, codex));
+        Self { rules, own: Some(own), ..self }
     }
 
     fn mechanism(&self) -> &Mechanism {
@@ -39,18 +50,27 @@ impl Guard for Fenced {
     fn decide(&self, asked: &Asked<'_>) -> Decision {
         let limited =
             matches!(asked.sandbox, Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. });
-        if !limited || !self.mechanism().works() {
-            return NoFence.decide(asked);
-        }
-        match (asked.escalated, asked.approval) {
-            (true, Approval::Never) => Decision::Forbid {
-                reason: "it asks to run outside of the sandbox, and nobody may be asked".to_owned(),
+        let policy = policy(asked.sandbox);
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let question = Question {
+            argv: asked.argv,
+            policy: &policy,
+            approval: match asked.approval {
+                Approval::Untrusted => ApprovalPolicy::Untrusted,
+                Approval::OnRequest => ApprovalPolicy::OnRequest,
+                Approval::Never => ApprovalPolicy::Never,
             },
-            (true, _) => Decision::Ask { reason: None, prefix: None, fenced: false },
-            (false, Approval::Untrusted) => {
-                Decision::Ask { reason: None, prefix: None, fenced: true }
+            rules: &rules,
+            escalated: asked.escalated,
+            sandboxed: limited && self.mechanism().works(),
+            proposed: asked.proposed,
+        };
+        match safety::decide(&question) {
+            safety::Decision::Allow { outside } => Decision::Allow { fenced: !outside },
+            safety::Decision::Ask { reason, proposed, outside } => {
+                Decision::Ask { reason: Some(reason), prefix: proposed, fenced: !outside }
             }
-            (false, Approval::OnRequest | Approval::Never) => Decision::Allow { fenced: true },
+            safety::Decision::Forbid { reason } => Decision::Forbid { reason },
         }
     }
 
@@ -60,7 +80,10 @@ impl Guard for Fenced {
     }
 
     fn remember(&self, prefix: &[String]) -> Result<(), String> {
-        NoFence.remember(prefix)
+        match &self.own {
+            Some(file) => allow_for_good(file, prefix).map_err(|error| error.to_string()),
+            None => NoFence.remember(prefix),
+        }
     }
 }
 
@@ -85,15 +108,17 @@ pub(crate) fn policy(sandbox: &Sandbox) -> Policy {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::sandbox::Mechanism as Kind;
 
     fn decide(kind: Kind, sandbox: &Sandbox, approval: Approval, escalated: bool) -> Decision {
-        let argv = ["true".to_owned()];
-        let asked = Asked { argv: &argv, cwd: Path::new("/"), escalated, approval, sandbox };
-        Fenced::with(Mechanism::with(kind, PathBuf::new(), Vec::new())).decide(&asked)
+        let argv = ["make".to_owned()];
+        let cwd = Path::new("/");
+        let asked = Asked { argv: &argv, cwd, escalated, approval, sandbox, proposed: None };
+        match Fenced::with(Mechanism::with(kind, PathBuf::new(), Vec::new())).decide(&asked) {
+            Decision::Ask { fenced, .. } => Decision::Ask { reason: None, prefix: None, fenced },
+            decision => decision,
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Disk {
 
     fn files(&self) -> Result<Vec<SessionFile>, Refused> {
         match self.home.is_dir() {
-            true => find::files(&[self.home.clone()]).map_err(|err| fault(&err)),
+            true => find::files(std::slice::from_ref(&self.home)).map_err(|err| fault(&err)),
             false => Ok(Vec::new()),
         }
     }

@@ -99,7 +99,8 @@ fn read_or_default<T: DeserializeOwned + Default>(params: &RawValue) -> Result<T
 
 /// Checks the shape of a thread's name; some methods call it a session's.
 fn thread_id(text: &str, word: &str) -> Result<(), Refused> {
-    let parsed = Uuid::try_parse(text);
+    // Not `try_parse`: its error does not say what is wrong.
+    let parsed = Uuid::parse_str(text);
     parsed.map(drop).map_err(|err| Refused::invalid(format!("invalid {word} id: {err}")))
 }
 

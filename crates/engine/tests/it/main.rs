@@ -14,6 +14,8 @@ mod compaction;
 
 mod tools;
 
+mod fenced;
+
 mod whole;
 
 mod scenario;
@@ -53,3 +55,5 @@ mod side_by_side;
 mod sandbox;
 
 mod service;
+
+mod safety;

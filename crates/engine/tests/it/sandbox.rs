@@ -21,6 +21,7 @@ fn helper() -> PathBuf {
 }
 
 /// A sandbox of every mechanism that works here. One that does not is named.
+#[expect(clippy::print_stderr, reason = "a test cannot say otherwise that it had nothing to try")]
 fn sandboxes() -> Vec<Sandbox> {
     let found = Sandbox::all(&helper());
     if !found.iter().any(|one| matches!(one, Mechanism::Bubblewrap { .. })) {

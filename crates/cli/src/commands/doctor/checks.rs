@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use bindery::{AppServer, EngineError, EngineOptions};
 use bindery::client::drift::{self, Drift};
 use bindery::client::locate::Located;
 use bindery::client::version::OLDEST;
 use bindery::core::wire::app_server::notification::Body;
+use bindery::{AppServer, EngineError, EngineOptions};
 use serde_json::{Value, json};
 
 use super::{Finding, Status};
@@ -22,6 +22,10 @@ pub(super) async fn all(which: &WhichCodex) -> Vec<Finding> {
 async fn codexes(which: &WhichCodex) -> Vec<Finding> {
     let located = match which.locate() {
         Ok(located) => located,
+        // Nobody asked for one, and the engine runs without.
+        Err(err @ bindery::Error::NotFound { .. }) if !which.is_named() => {
+            return vec![Finding { status: Status::Warning, ..failed("codex", &err) }];
+        }
         Err(err) => return vec![failed("codex", &err)],
     };
     let server = match which.start(&std::env::temp_dir()).await {

@@ -55,8 +55,7 @@ impl Peer {
     }
 
     pub(crate) async fn answer(&mut self, id: i64) -> Result<Value, String> {
-        let mut reply =
-            self.until(|line| line["id"] == id && line.get("method").is_none()).await;
+        let mut reply = self.until(|line| line["id"] == id && line.get("method").is_none()).await;
         match reply.get("error") {
             Some(error) => Err(error["message"].as_str().unwrap_or_default().to_owned()),
             None => Ok(reply["result"].take()),

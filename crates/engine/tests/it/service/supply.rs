@@ -32,9 +32,10 @@ impl Model for Parrot {
         request: ModelRequest,
         events: mpsc::Sender<ModelEvent>,
     ) -> BoxFuture<'_, Result<Answered, ModelError>> {
-        let answered = request.input.iter().any(|item| {
-            matches!(item.known(), Some(Item::FunctionCallOutput(_)))
-        });
+        let answered = request
+            .input
+            .iter()
+            .any(|item| matches!(item.known(), Some(Item::FunctionCallOutput(_))));
         let said = request.input.iter().rev().find_map(words).unwrap_or_default();
         async move {
             let tell = async |event| drop(events.send(event).await);

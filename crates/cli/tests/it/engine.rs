@@ -1,0 +1,119 @@
+//! Turns on the built-in engine, and the engine as a server of its own.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+
+use bindery_testkit::model::{Reply, Script, Step};
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn a_turn_on_the_engine_looks_as_on_codex() {
+    let stage = Stage::free(vec![
+        Reply::new([Step::text("I look."), Step::exec("echo one", "c1")]),
+        Reply::text("Done."),
+    ]);
+    insta::assert_snapshot!(stage.run(&["run", "--backend", "engine", "go"]).await);
+}
+
+#[tokio::test]
+async fn a_thread_goes_on_by_its_name() {
+    let stage = Stage::free(Script::always("ok"));
+    let first = stage.run(&["run", "--backend", "engine", "first"]).await;
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    let second = stage.run(&["run", "--backend", "engine", "--resume", "last", "second"]).await;
+    assert_eq!(second.code, Some(0), "{}", second.err);
+    let input = stage.model.bodies()[1]["input"].to_string();
+    assert!(input.contains("first") && input.contains("second"), "{input}");
+}
+
+#[tokio::test]
+async fn without_codex_the_engine_runs_and_says_so() {
+    let stage = Stage::free(Script::always("hello"));
+    let mut command = stage.bindery(&["run", "hi"]);
+    command.env_remove("BINDERY_CODEX").env("PATH", "/nowhere");
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let want = "no Codex found: running on the built-in engine with gpt-5.5 of Scripted\n";
+    assert!(said.starts_with(want), "{said}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "hello\n");
+}
+
+/// A home with nothing in it: only the demo model answers, and it says what it is.
+fn bare(args: &[&str], home: &std::path::Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bindery"));
+    command.args(args).current_dir(home).env_clear().env("HOME", home).env("PATH", "/nowhere");
+    command
+}
+
+#[test]
+fn without_anything_the_demo_model_answers_and_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let output = bare(&["run", "hello"], home.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let want = "no Codex found: running on the built-in engine with the demo model";
+    assert!(said.starts_with(want), "{said}");
+    let answer = String::from_utf8(output.stdout).unwrap();
+    assert!(answer.starts_with("[demo]"), "{answer}");
+    let output = bare(&["doctor"], home.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("demo model: no real model answers"), "{told}");
+}
+
+fn line(stdout: &mut impl BufRead) -> Value {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+#[test]
+fn the_server_ends_when_its_input_does() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = bare(&["app-server"], home.path());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let hello = json!({ "clientInfo": { "name": "t", "version": "1" } });
+    writeln!(stdin, "rubbish\n{}", json!({ "id": 1, "method": "initialize", "params": hello }))
+        .unwrap();
+    assert_eq!(line(&mut stdout)["id"], 1);
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_signal_ends_a_listening_server_in_order() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = bare(&["app-server", "--listen", "ws://127.0.0.1:0"], home.path());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("readyz: http://") {
+        stderr.read_line(&mut said).unwrap();
+    }
+    let address = said.split("listening on: ws://").nth(1).unwrap().lines().next().unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET /readyz HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_listened_on_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let said = |args: &[&str]| {
+        let output = bare(args, home.path()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    insta::assert_snapshot!(said(&["app-server", "--listen", "ws://0.0.0.0:0"]));
+    insta::assert_snapshot!(said(&["app-server", "--listen", "http://x"]));
+}
