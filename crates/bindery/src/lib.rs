@@ -20,10 +20,12 @@
 //! ```
 //!
 //! [`core`] holds the words and the maps, [`client`] everything between us and a running Codex,
-//! [`sessions`] what Codex leaves on disk.
+//! [`sessions`] what Codex leaves on disk, [`engine`] the same pipeline in our own code, on any
+//! model.
 
 pub use bindery_client as client;
 pub use bindery_core as core;
+pub use bindery_engine as engine;
 pub use bindery_sessions as sessions;
 
 pub use bindery_client::answerer::Answerer;

@@ -4,6 +4,8 @@ pub mod run;
 
 pub mod map;
 
+pub mod prompt;
+
 pub mod doctor;
 
 pub mod sessions;
@@ -24,6 +26,7 @@ pub struct Bindery {
 enum Command {
     Run(Box<run::Run>),
     Map(map::Map),
+    Prompt(prompt::Prompt),
     Doctor(doctor::Doctor),
     Sessions(sessions::Sessions),
 }
@@ -34,6 +37,7 @@ impl Bindery {
         match self.command {
             Command::Run(run) => run.run().await,
             Command::Map(map) => map.run(),
+            Command::Prompt(prompt) => prompt.run(),
             Command::Doctor(doctor) => doctor.run().await,
             Command::Sessions(sessions) => sessions.run(),
         }

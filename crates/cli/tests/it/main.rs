@@ -41,3 +41,5 @@ mod interactive;
 mod map;
 
 mod agent;
+
+mod prompt;
