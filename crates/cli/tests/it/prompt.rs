@@ -66,7 +66,21 @@ fn settled(text: &str) -> String {
 fn a_table_of_what_would_be_sent() {
     let (code, out, err) = Place::new().run(&["show", "-m", "gpt-5.5", "fix it"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    insta::assert_snapshot!(settled(&out), @"");
+    insta::assert_snapshot!(settled(&out), @"
+    gpt-5.5 · OpenAI (responses) · window 272,000 · ~/project/src
+    base prompt: the first item, from the developer
+
+      role          block                     bytes   tokens  source
+      developer     base prompt               2,374      594  built in
+      developer | permissions | settings
+      user | project instructions | ~/.codex/AGENTS.md
+                                                              ~/project/AGENTS.md
+                                                              ~/project/src/AGENTS.md
+      user | environment | this machine
+      user | git | this machine
+      user | your prompt | the command line
+      total
+    ");
 }
 
 #[test]
@@ -79,12 +93,28 @@ fn the_wire_says_where_the_base_prompt_goes() {
         let role = base.split_whitespace().next().unwrap();
         format!("{}\n{}\nrole: {role}", lines[0], lines[1])
     };
-    insta::assert_snapshot!(heading(&["show"]), @"");
-    insta::assert_snapshot!(heading(&["show", "-m", "gpt-5.5", "--wire", "chat"]), @"");
+    insta::assert_snapshot!(heading(&["show"]), @"
+    demo · Demo (demo) · window 272,000 · ~/project/src
+    base prompt: read by the demo model
+    role: developer
+    ");
+    insta::assert_snapshot!(heading(&["show", "-m", "gpt-5.5", "--wire", "chat"]), @"
+    gpt-5.5 · OpenAI (chat) · window 272,000 · ~/project/src
+    base prompt: the first message, from the system
+    role: system
+    ");
     let local = ["show", "--base-url", "http://localhost:1/v1", "-m", "x"];
-    insta::assert_snapshot!(heading(&local), @"");
+    insta::assert_snapshot!(heading(&local), @"
+    x · the given address (chat) · window 32,768 · ~/project/src
+    base prompt: the first message, from the system
+    role: system
+    ");
     let ollama = ["show", "--provider", "ollama", "--wire", "responses", "-C", ".."];
-    insta::assert_snapshot!(heading(&ollama), @"");
+    insta::assert_snapshot!(heading(&ollama), @"
+    gpt-oss:20b · Ollama (responses) · window 131,072 · ~/project
+    base prompt: the request's `instructions`
+    role: instructions
+    ");
 }
 
 #[test]
@@ -132,16 +162,19 @@ fn settings_that_are_wrong_say_where() {
     place.write("home/.codex/config.toml", "model = 'x'\nmodel_context_window = 'wide'\n");
     let (code, _, err) = place.run(&["show"]);
     assert_eq!(code, 1);
-    insta::assert_snapshot!(err, @"");
+    insta::assert_snapshot!(err, @r#"error: `model_context_window` in `[root]/home/.codex/config.toml`, line 2: invalid type: string "wide", expected u64"#);
     place.write("home/.codex/config.toml", "hologram = true\nmodel = 'gpt-5.5'\n");
     let (code, _, err) = place.run(&["show"]);
     assert_eq!((code, err.as_str()), (0, "note: settings the engine has no use for: `hologram`\n"));
     let (code, _, err) = place.run(&["show", "-C", "nowhere"]);
     assert_eq!(code, 1);
-    insta::assert_snapshot!(err, @"");
+    insta::assert_snapshot!(err, @"
+    error: cannot enter `nowhere`
+      cause: No such file or directory (os error 2)
+    ");
     let (code, _, err) = place.run(&["show", "--provider", "vllm", "-c", "model"]);
     assert_eq!(code, 1);
-    insta::assert_snapshot!(err, @"");
+    insta::assert_snapshot!(err, @"error: `model` in `-c`: give `key=value`");
 }
 
 #[test]
@@ -149,11 +182,15 @@ fn prompts_are_listed_and_filled_in() {
     let place = Place::new();
     let (_, out, _) = place.run(&["list"]);
     assert_eq!(out, "no prompts in [root]/home/.codex/prompts\n");
-    let perf = "---\ndescription: Look for slow code\nargument-hint: FILE\n---\nSlow: $1 ($ARGUMENTS)\n";
+    let perf =
+        "---\ndescription: Look for slow code\nargument-hint: FILE\n---\nSlow: $1 ($ARGUMENTS)\n";
     place.write("home/.codex/prompts/perf.md", perf);
     place.write("home/.codex/prompts/ask.md", "Ask $WHO about $WHAT");
     let (_, out, _) = place.run(&["list"]);
-    insta::assert_snapshot!(out, @"");
+    insta::assert_snapshot!(out, @"
+    /prompts:ask WHO=… WHAT=…
+    /prompts:perf FILE         Look for slow code
+    ");
     let (_, out, _) = place.run(&["list", "--json"]);
     let first: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
     assert_eq!((&first["name"], &first["names"][1]), (&"ask".into(), &"WHAT".into()));
@@ -163,10 +200,16 @@ fn prompts_are_listed_and_filled_in() {
     assert_eq!(out, "Ask her about two words\n");
     let (code, _, err) = place.run(&["expand", "ask", "WHO=her"]);
     assert_eq!(code, 1);
-    insta::assert_snapshot!(err, @"");
+    insta::assert_snapshot!(err, @"
+    error: `/prompts:ask`: missing required args: WHAT
+      hint: add WHAT=…
+    ");
     let (code, _, err) = place.run(&["expand", "nobody"]);
     assert_eq!(code, 2);
-    insta::assert_snapshot!(err, @"");
+    insta::assert_snapshot!(err, @"
+    error: no prompt `nobody`
+      hint: there are ask, perf
+    ");
     let (_, out, _) = place.run(&["show", "--full", "/prompts:ask WHO=me WHAT=it"]);
     assert!(out.ends_with("--- user · your prompt ---\nAsk me about it\n"), "{out}");
 }
