@@ -21,7 +21,7 @@ pub(super) struct Settings {
     #[arg(long, value_name = "URL", conflicts_with = "provider")]
     base_url: Option<String>,
 
-    /// How the server is spoken to [default: what the provider's entry says; chat with `--base-url`]
+    /// How the server is spoken to [default: the provider's own; chat with `--base-url`]
     #[arg(long, value_enum)]
     wire: Option<Wire>,
 
