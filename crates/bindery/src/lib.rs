@@ -23,7 +23,8 @@
 //! the same [`AppServer`].
 //!
 //! [`core`] holds the words and the maps, [`client`] everything between us and a running Codex,
-//! [`sessions`] what Codex leaves on disk, [`engine`] the engine.
+//! [`sessions`] what Codex leaves on disk, [`engine`] the same pipeline in our own code, on any
+//! model.
 
 mod in_process;
 

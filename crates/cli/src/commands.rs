@@ -6,6 +6,8 @@ pub mod app_server;
 
 pub mod map;
 
+pub mod prompt;
+
 pub mod doctor;
 
 pub mod sessions;
@@ -27,6 +29,7 @@ enum Command {
     Run(Box<run::Run>),
     AppServer(app_server::AppServer),
     Map(map::Map),
+    Prompt(prompt::Prompt),
     Doctor(doctor::Doctor),
     Sessions(sessions::Sessions),
 }
@@ -38,6 +41,7 @@ impl Bindery {
             Command::Run(run) => run.run().await,
             Command::AppServer(server) => server.run().await,
             Command::Map(map) => map.run(),
+            Command::Prompt(prompt) => prompt.run(),
             Command::Doctor(doctor) => doctor.run().await,
             Command::Sessions(sessions) => sessions.run(),
         }

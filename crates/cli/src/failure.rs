@@ -62,7 +62,12 @@ pub fn text(err: &anyhow::Error) -> String {
 fn hint(err: &anyhow::Error) -> Option<String> {
     let ours = err.chain().find_map(|cause| {
         let sessions = cause.downcast_ref::<bindery::sessions::Error>().and_then(|e| e.hint());
+        let config = cause.downcast_ref::<bindery::engine::config::ConfigError>();
+        let expand = cause.downcast_ref::<bindery::engine::prompt::custom::ExpandError>();
         let engine = cause.downcast_ref::<EngineError>().and_then(EngineError::hint);
+        let engine = engine
+            .or_else(|| config.and_then(|e| e.hint()))
+            .or_else(|| expand.and_then(|e| e.hint()));
         cause.downcast_ref::<Error>().and_then(Error::hint).or(sessions).or(engine)
     });
     ours.or_else(|| err.chain().find_map(|c| Some(c.downcast_ref::<Hinted>()?.hint.clone())))

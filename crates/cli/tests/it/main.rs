@@ -43,3 +43,5 @@ mod interactive;
 mod map;
 
 mod agent;
+
+mod prompt;

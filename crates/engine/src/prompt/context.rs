@@ -31,7 +31,7 @@ pub struct ThreadScene {
 
 /// How long a turn waits for git: enough for most repositories, unnoticed by people. Where git
 /// needs longer, branch and head are told and the counts are not.
-pub const GIT_PATIENCE: Duration = Duration::from_millis(20);
+pub const GIT_PATIENCE: Duration = Duration::from_millis(15);
 
 impl ThreadScene {
     /// The scene that the settings and this machine give.
