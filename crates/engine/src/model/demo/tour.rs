@@ -271,8 +271,8 @@ impl Tour<'_> {
 
     fn short_answer(&self) -> String {
         format!(
-            "You said: “{}”. I am only a demo and know one tour; say `again` to see it once more. To \
-             talk to a real model, set `model` and `model_provider` in `config.toml`; `bindery \
+            "You said: “{}”. I am only a demo and know one tour; say `again` to see it once more. \
+             To talk to a real model, set `model` and `model_provider` in `config.toml`; `bindery \
              doctor` tells what is set.",
             shortened(&self.scene.asked, 200),
         )
