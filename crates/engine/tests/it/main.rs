@@ -8,3 +8,5 @@ mod patch;
 mod patch_codex;
 
 mod diff;
+
+mod output_codex;
