@@ -9,7 +9,10 @@ use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 
+use serde_json::json;
+
 use crate::item::Content;
+use crate::model::ToolSpec;
 
 /// The longest side a model is shown.
 pub const MAX_SIDE: u32 = 2048;
@@ -52,6 +55,15 @@ pub enum Detail {
 }
 
 impl Detail {
+    /// Reads the word of a call; none means [`Self::High`].
+    pub fn of(word: Option<&str>) -> Result<Self, PictureError> {
+        match word {
+            None | Some("high") => Ok(Self::High),
+            Some("original") => Ok(Self::Original),
+            Some(other) => Err(PictureError::Detail(other.to_owned())),
+        }
+    }
+
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -65,7 +77,7 @@ impl Detail {
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
     /// The file cannot be read.
-    #[error("unable to read image at `{}`: {cause}", path.display())]
+    #[error("unable to locate image at `{}`: {cause}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -76,17 +88,44 @@ pub enum PictureError {
     #[error("image path `{}` is not a file", .0.display())]
     NoFile(PathBuf),
     /// It is too long.
-    #[error("the image has more than {MAX_BYTES} bytes; make it smaller first")]
+    #[error("unable to process image: it has more than {MAX_BYTES} bytes; make it smaller first")]
     TooLong,
     /// It is none, or none we know.
-    #[error("this is no image that can be shown; use PNG, JPEG, GIF or WebP")]
+    #[error("unable to process image: it is none that can be shown; use PNG, JPEG, GIF or WebP")]
     Unknown,
     /// It claims to be too big to open.
-    #[error("the image is too big to open; make it smaller first")]
+    #[error("unable to process image: it is too big to open; make it smaller first")]
     TooBig,
     /// It is broken.
-    #[error("the image is broken: {0}")]
+    #[error("unable to process image: it is broken: {0}")]
     Broken(String),
+    /// The call asks for a detail there is not.
+    #[error("`detail` is `high` or `original`, not `{0}`; leave it out to get `high`")]
+    Detail(String),
+}
+
+/// How the tool that shows a picture is offered to a model.
+pub fn spec() -> ToolSpec {
+    ToolSpec::Function {
+        name: "view_image".to_owned(),
+        description: "Shows you a picture from the file system. Use it when you are given a path \
+                      to a picture that you have not seen yet."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "description": "The picture's file." },
+                "detail": {
+                    "type": "string",
+                    "enum": ["high", "original"],
+                    "description": "Left out or `high`: made smaller where it is big. \
+                                    `original`: as it is, for fine detail.",
+                },
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        }),
+    }
 }
 
 impl Picture {
@@ -277,6 +316,13 @@ mod tests {
             let none = Picture::of(text.as_bytes().to_vec(), Detail::High);
             assert!(matches!(none, Err(PictureError::Unknown)), "{text}");
         }
+    }
+
+    #[test]
+    fn details_are_two() {
+        assert_eq!(Detail::of(None).unwrap(), Detail::High);
+        assert_eq!(Detail::of(Some("original")).unwrap(), Detail::Original);
+        assert!(matches!(Detail::of(Some("low")), Err(PictureError::Detail(_))));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub mod attach;
 
 pub mod ledger;
 
+pub mod told;
+
 pub use base::{Mode, base};
 pub use context::{Context, ThreadScene};
 pub use section::{Section, SectionKind, Snapshot};

@@ -73,19 +73,15 @@ pub fn cut(text: &str, budget: Budget) -> String {
 
 /// The same for a command's output, with a heading that warns of the cut.
 pub fn cut_output(text: &str, budget: Budget) -> String {
-    cut_output_of(text, tokens_in(text.len()), text.lines().count(), budget)
-}
-
-/// The same for what is left of an output whose true length is known.
-pub fn cut_output_of(text: &str, tokens: usize, lines: usize, budget: Budget) -> String {
     if text.len() <= budget.bytes() {
         return text.to_owned();
     }
-    let text = cut(text, budget);
-    format!(
-        "Warning: truncated output (original token count: {tokens})\n\
-         Total output lines: {lines}\n\n{text}"
-    )
+    let lines = format!("Total output lines: {}", text.lines().count());
+    warned(tokens_in(text.len()), &lines, &cut(text, budget))
+}
+
+fn warned(tokens: usize, what: &str, text: &str) -> String {
+    format!("Warning: truncated output (original token count: {tokens})\n{what}\n\n{text}")
 }
 
 /// A tool's answer within a budget.
@@ -199,12 +195,20 @@ impl HeadTail {
         // A character cut in two at the gap is part of what is forgotten.
         let whole = tail.iter().take(3).take_while(|byte| (**byte & 0xc0) == 0x80).count();
         let head = &self.head[..sound_end(&self.head)];
-        format!(
-            "{}\n[… {} bytes left out …]\n{}",
-            lossy(head),
-            self.omitted(),
-            lossy(&tail[whole..])
-        )
+        format!("{}\n{}\n{}", lossy(head), self.gap(), lossy(&tail[whole..]))
+    }
+
+    /// The text within a budget, with a heading if anything is missing from it.
+    pub fn cut(&self, budget: Budget) -> String {
+        let text = self.text();
+        if self.omitted() == 0 {
+            return cut_output(&text, budget);
+        }
+        warned(self.total_tokens(), &self.gap(), &cut(&text, budget))
+    }
+
+    fn gap(&self) -> String {
+        format!("... {} bytes omitted ...", self.omitted())
     }
 
     /// Hands over what came so far and begins anew.
@@ -301,17 +305,31 @@ mod tests {
         for chunk in ["012345", "6789\n", "", "abcdefghij\nklmn"] {
             buffer.push(chunk.as_bytes());
         }
-        assert_eq!(buffer.text(), "0123\n[… 18 bytes left out …]\nklmn");
+        assert_eq!(buffer.text(), "0123\n... 18 bytes omitted ...\nklmn");
         assert_eq!((buffer.total_bytes(), buffer.total_lines()), (26, 3));
         assert_eq!(buffer.take().total_tokens(), 7);
         assert_eq!((buffer.text(), buffer.total_lines()), (String::new(), 0));
     }
 
     #[test]
+    fn a_stream_is_cut_with_its_true_numbers() {
+        let mut buffer = HeadTail::new(8);
+        buffer.push(b"01234567");
+        assert_eq!(buffer.cut(Budget::Bytes(8)), "01234567");
+        let heading = "Warning: truncated output (original token count: 2)\nTotal output lines: 1";
+        let cut = format!("{heading}\n\n01…4 chars truncated…67");
+        assert_eq!(buffer.cut(Budget::Bytes(4)), cut);
+        buffer.push(b"89");
+        let text = "Warning: truncated output (original token count: 3)\n\
+                    ... 2 bytes omitted ...\n\n0123\n... 2 bytes omitted ...\n6789";
+        assert_eq!(buffer.cut(Budget::Bytes(100)), text);
+    }
+
+    #[test]
     fn characters_are_not_broken_at_the_gap() {
         let mut buffer = HeadTail::new(6);
         buffer.push("ää🎉öööö".as_bytes());
-        assert_eq!(buffer.text(), "ä\n[… 10 bytes left out …]\nö");
+        assert_eq!(buffer.text(), "ä\n... 10 bytes omitted ...\nö");
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! The history after a compaction.
 
 use crate::item::{HistoryItem, Message, Role};
-use crate::prompt::SectionKind;
 use crate::prompt::base::SUMMARY_PREFIX;
+use crate::prompt::told::{SUMMARY_HEAD, is_context};
 use crate::thread::history::user_text;
 use crate::tokens::of_bytes;
 use crate::tools::Step;
@@ -10,23 +10,10 @@ use crate::tools::Step;
 /// Tokens of the user's own words that are kept.
 const USER_TOKENS: u64 = 20_000;
 
-/// How a summary begins; what begins so is no word of the user's.
-pub(crate) const SUMMARY_HEAD: &str = "<summary_of_earlier_work>";
-
 const SUMMARY_TAIL: &str = "</summary_of_earlier_work>";
 
 /// What stands between head and tail of words that were too long.
 const CUT: &str = "\n[… the middle of this message was left out …]\n";
-
-/// Beginnings of messages in the user's place that are context, not words.
-const CONTEXT: [&str; 6] = [
-    "<turn_aborted>",
-    "<user_shell_command>",
-    "<skill>",
-    "<user_action>",
-    "<external_",
-    SUMMARY_HEAD,
-];
 
 /// What is kept beside words.
 pub(super) struct Kept {
@@ -68,13 +55,6 @@ fn recent_words(old: &[HistoryItem]) -> Vec<String> {
     }
     words.reverse();
     words
-}
-
-fn is_context(text: &str) -> bool {
-    let text = text.trim_start();
-    text.is_empty()
-        || SectionKind::of(text).is_some()
-        || CONTEXT.iter().any(|head| text.starts_with(head))
 }
 
 fn shortened(text: &str, tokens: u64) -> Option<String> {

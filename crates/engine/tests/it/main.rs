@@ -57,3 +57,5 @@ mod sandbox;
 mod service;
 
 mod safety;
+
+mod output_codex;

@@ -219,6 +219,28 @@ fn a_file_that_changed_meanwhile_halts_the_patch_before_it_begins() {
     assert_eq!(files(&root), before);
 }
 
+#[test]
+fn a_write_that_fails_tells_what_was_written_and_leaves_no_draft() {
+    let (_folder, root) = stage(&[("a", "1\n"), ("c", "1\n")]);
+    let patch = "*** Begin Patch\n*** Update File: a\n-1\n+2\n*** Add File: b\n+x\n\
+                 *** Update File: c\n-1\n+2\n*** End Patch";
+    let plan = Plan::make(patch, &root).unwrap();
+    // The last question before the first write: here a folder comes to stand in the way.
+    let confine = |place: &Path| {
+        if place == root.join("c") {
+            fs::create_dir(root.join("b")).unwrap();
+        }
+        Ok(())
+    };
+    let outcome = plan.write(&confine);
+    let text = anywhere(&report::told(&outcome), &root);
+    assert!(text.starts_with("Failed to write file {cwd}/b: "), "{text}");
+    assert!(text.ends_with("\nThese files had been written before it:\nM a\n"), "{text}");
+    let names: Vec<_> = files(&root).into_keys().collect();
+    assert_eq!(names, [Path::new("a"), Path::new("c")]);
+    assert_eq!(fs::read(root.join("c")).unwrap(), b"1\n");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_folder_that_became_a_link_meanwhile_is_not_followed() {

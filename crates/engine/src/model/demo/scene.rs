@@ -5,19 +5,7 @@ use serde_json::Value;
 
 use super::super::{ModelRequest, ToolSpec};
 use crate::item::{CallOutput, Content, Item, Message, Output, Role};
-
-/// How the context that we tell in the user's place begins.
-const CONTEXT: &[&str] = &[
-    "<environment_context>",
-    "<environments>",
-    "# AGENTS.md instructions",
-    "<user_instructions>",
-    "<turn_aborted>",
-    "<user_action>",
-    "<permissions instructions>",
-    "<skill",
-    "<image name=",
-];
+use crate::prompt::told::is_context;
 
 /// A request, read.
 pub(super) struct Scene<'a> {
@@ -102,10 +90,8 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
 
 fn said_by_person(item: &Item) -> Option<String> {
     let Item::Message(Message { role: Role::User, content, .. }) = item else { return None };
-    let is_context = |text: &str| {
-        let text = text.trim_start();
-        CONTEXT.iter().any(|start| text.starts_with(start)) || text == "</image>"
-    };
+    let is_frame = |text: &str| text.starts_with("<image name=") || text == "</image>";
+    let is_context = |text: &str| is_context(text) || is_frame(text.trim_start());
     let own = content.iter().filter(|part| match part.known() {
         Some(Content::InputText { text }) => !is_context(text),
         _ => false,
