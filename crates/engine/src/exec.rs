@@ -3,8 +3,8 @@
 //! [`Processes`] holds those of one thread. A command is [started](Processes::start), its output
 //! [collected](Processes::collect) for as long as the call may take, and if it still runs it is
 //! asked again later by its [`Session`]. [`finish`](Processes::finish) is for the older forms,
-//! which wait for the end or a time limit. Nothing here decides whether a command may run: that is `safety`, and
-//! what it may touch is `sandbox`.
+//! which wait for the end or a time limit. Nothing here decides whether a command may run: that is
+//! `safety`, and what it may touch is `sandbox`.
 
 pub mod shell;
 

@@ -104,7 +104,10 @@ pub enum SandboxError {
     )]
     WholeSystem,
     /// A protected entry is a link, which could be replaced.
-    #[error("`{}` is a link, which cannot be protected; replace it by what it leads to", .0.display())]
+    #[error(
+        "`{}` is a link, which cannot be protected; replace it by what it leads to",
+        .0.display()
+    )]
     ProtectedLink(PathBuf),
     /// A folder cannot be looked at.
     #[error("cannot look at `{}`: {source}", path.display())]

@@ -80,8 +80,8 @@ mod system {
     /// More of an environment is not read.
     const ENVIRONMENT: u64 = 256 * 1024;
 
-    /// All that are led by the leader, descend from it or carry the mark, but for those that only wait to be
-    /// reaped.
+    /// All that are led by the leader, descend from it or carry the mark, but for those that only
+    /// wait to be reaped.
     pub(super) fn members(leader: Option<Pid>, mark: &str) -> Option<Vec<Pid>> {
         let living: Vec<Living> = everyone().filter_map(living).collect();
         let children = living.iter().fold(HashMap::<i32, Vec<i32>>::new(), |mut map, one| {
@@ -114,7 +114,8 @@ mod system {
         ended: bool,
     }
 
-    /// The name, in brackets, may hold anything; the state, the parent and the group stand behind it.
+    /// The name, in brackets, may hold anything; the state, the parent and the group stand
+    /// behind it.
     fn living(process: i32) -> Option<Living> {
         let text = fs::read(format!("/proc/{process}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);
