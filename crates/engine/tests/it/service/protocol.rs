@@ -35,7 +35,7 @@ async fn refusals_are_worded_as_codex_words_them() {
         ("initialize",          json!({}),                          "Invalid request: missing field `clientInfo`"),
         ("thread/start",        Value::Null,                        "Invalid request: missing field `params`"),
         ("thread/start",        json!({ "cwd": 5 }),                "Invalid request: invalid type: integer `5`, expected a string"),
-        ("thread/start",        json!({ "sandbox": "bogus" }),      "Invalid request: unknown variant `bogus`, expected one of `read-only`, `workspace-write`, `danger-full-access`"),
+        ("thread/start",        json!({ "sandbox": "bogus" }), "Invalid request: unknown variant `bogus`, expected one of `read-only`, `workspace-write`, `danger-full-access`"),
         ("thread/start",        json!({ "approvalPolicy": "bogus" }), POLICY),
         ("thread/start",        json!({ "dynamicTools": [] }),      "thread/start.dynamicTools requires experimentalApi capability"),
         ("turn/start",          json!({ "threadId": NOBODY }),      "Invalid request: missing field `input`"),
