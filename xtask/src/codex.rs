@@ -12,8 +12,13 @@ pub const NEED: Need = Need {
     name: "codex",
     source: Source::Npm { package: "@openai/codex", version: VERSION },
     variable: "BINDERY_TEST_CODEX",
+    tells_version: true,
     find: native_binary,
 };
+
+/// The bubblewrap that comes with it, so that the sandbox's tests have one on every Linux.
+pub const BUBBLEWRAP: Need =
+    Need { variable: "BINDERY_BWRAP", tells_version: false, find: bubblewrap, ..NEED };
 
 /// Finds the native binary below an npm prefix.
 ///
@@ -21,10 +26,17 @@ pub const NEED: Need = Need {
 /// (`codex-linux-x64`) holds `vendor/<target triple>/bin/codex`. npm installs just the one that
 /// fits, so looking is enough and there is no table of platforms to keep.
 fn native_binary(prefix: &Path) -> Option<PathBuf> {
-    let program = if cfg!(windows) { "codex.exe" } else { "codex" };
+    in_vendor(prefix, if cfg!(windows) { "bin/codex.exe" } else { "bin/codex" })
+}
+
+fn bubblewrap(prefix: &Path) -> Option<PathBuf> {
+    in_vendor(prefix, "codex-resources/bwrap")
+}
+
+fn in_vendor(prefix: &Path, program: &str) -> Option<PathBuf> {
     folders(&prefix.join("node_modules/@openai"))
         .flat_map(|package| folders(&package.join("vendor")))
-        .map(|platform| platform.join("bin").join(program))
+        .map(|platform| platform.join(program))
         .find(|path| path.is_file())
 }
 

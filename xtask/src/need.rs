@@ -13,7 +13,11 @@ use anyhow::{Context, bail, ensure};
 use crate::step;
 
 /// All outside programs the tests need. A new one is a new line here.
-pub const NEEDS: &[Need] = &[crate::codex::NEED];
+pub const NEEDS: &[Need] = if cfg!(target_os = "linux") {
+    &[crate::codex::NEED, crate::codex::BUBBLEWRAP]
+} else {
+    &[crate::codex::NEED]
+};
 
 const STAMP: &str = ".installed";
 
@@ -26,6 +30,8 @@ pub struct Need {
     pub source: Source,
     /// The environment variable that tells the tests its path; set beforehand, it is used as is.
     pub variable: &'static str,
+    /// Whether its `--version` tells the version of what it comes from.
+    pub tells_version: bool,
     /// Finds the program in the installed folder.
     pub find: fn(&Path) -> Option<PathBuf>,
 }
@@ -84,7 +90,7 @@ pub fn path(root: &Path, need: &Need) -> anyhow::Result<PathBuf> {
         let path = install.run(|partial| {
             need.source.fetch(partial)?;
             let program = (need.find)(partial).with_context(|| no_program(need))?;
-            check_version(&program, need.source.version())
+            check(need, &program)
         })?;
         step::say(&format!("    {}", path.display()));
         Ok(path)
@@ -98,9 +104,17 @@ fn no_program(need: &Need) -> String {
 
 /// A program chosen by the developer; a wrong version would fail tests in ways that mislead.
 fn given(need: &Need, path: PathBuf) -> anyhow::Result<PathBuf> {
-    let checked = check_version(&path, need.source.version());
-    checked.with_context(|| format!("cannot use {}={}", need.variable, path.display()))?;
+    check(need, &path)
+        .with_context(|| format!("cannot use {}={}", need.variable, path.display()))?;
     Ok(path)
+}
+
+fn check(need: &Need, program: &Path) -> anyhow::Result<()> {
+    if need.tells_version {
+        return check_version(program, need.source.version());
+    }
+    ensure!(program.is_file(), "`{}` is no file", program.display());
+    Ok(())
 }
 
 fn check_version(program: &Path, version: &str) -> anyhow::Result<()> {

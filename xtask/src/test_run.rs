@@ -60,6 +60,15 @@ const CHECKS: &[Check] = &[
         optional: false,
     },
     Check {
+        name: "sandboxes of this machine",
+        // Says loudly which tests of escapes have nothing to try.
+        arguments: &["run", "--quiet", "-p", "bindery-engine", "--bin", "bindery-sandbox"],
+        environment: &[],
+        hint: "the engine must build first",
+        fast: true,
+        optional: false,
+    },
+    Check {
         name: "deny",
         // Advisories need the network and change without us; `cargo deny check` has them.
         arguments: &["deny", "check", "bans", "licenses", "sources"],

@@ -20,6 +20,10 @@ pub struct EngineOptions {
     pub home: Option<PathBuf>,
     /// Settings over those of `config.toml`, as `key=value`.
     pub config: Vec<String>,
+    /// A program that calls [`bindery_engine::sandbox::enter`] when its first argument is
+    /// [`bindery_engine::sandbox::SUBCOMMAND`], such as `bindery` itself. With it commands run in a
+    /// sandbox; without it each one is asked for.
+    pub sandbox_helper: Option<PathBuf>,
     /// How the client introduces itself.
     pub connect: ConnectOptions,
 }
@@ -82,7 +86,11 @@ pub fn engine_house(options: &EngineOptions) -> Result<House, EngineError> {
     }
     let said = options.config.iter();
     let said = said.map(|text| bindery_engine::config::parse_override(text));
-    Ok(House::new(home, said.collect::<Result<Vec<_>, _>>()?))
+    let house = House::new(home, said.collect::<Result<Vec<_>, _>>()?);
+    Ok(match &options.sandbox_helper {
+        Some(helper) => house.with_helper(helper.clone()),
+        None => house,
+    })
 }
 
 /// An engine that serves whoever connects to it.

@@ -8,6 +8,8 @@ pub mod approval;
 
 pub mod failure;
 
+pub mod helper;
+
 mod server;
 
 pub mod commands;

@@ -2,11 +2,20 @@
 
 use std::process::ExitCode;
 
+use bindery::engine::sandbox;
 use bindery_cli::commands::Bindery;
-use bindery_cli::failure;
+use bindery_cli::{failure, helper};
 use clap::Parser;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    // The engine starts this program again to put a command into a sandbox.
+    if arguments.next().is_some_and(|first| first == sandbox::SUBCOMMAND) {
+        sandbox::enter(arguments);
+    }
+    if let Ok(program) = std::env::current_exe() {
+        helper::offer(program);
+    }
     let bindery = Bindery::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {

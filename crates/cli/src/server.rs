@@ -54,7 +54,9 @@ impl Running {
 
     /// The built-in engine.
     pub(crate) async fn engine() -> anyhow::Result<Self> {
-        let engine = start_engine(&EngineOptions::default()).await?;
+        let sandbox_helper = crate::helper::program();
+        let options = EngineOptions { sandbox_helper, ..EngineOptions::default() };
+        let engine = start_engine(&options).await?;
         let name = format!("engine {}", env!("CARGO_PKG_VERSION"));
         Ok(Self { server: engine.server.clone(), name, engine: Some(engine) })
     }

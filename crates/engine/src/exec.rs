@@ -31,6 +31,8 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::sandbox::Placeholder;
+
 pub use delta::{Delta, Deltas};
 pub use process::{Ending, Process};
 
@@ -57,6 +59,8 @@ pub struct Command {
     /// Whether `argv` is a sandbox's own program that starts the command in a session of its own.
     /// Signals then pass it by, and it takes the terminal itself.
     pub enclosed: bool,
+    /// Folders that a sandbox made for it, removed after it.
+    pub placeholders: Vec<Placeholder>,
 }
 
 /// Why a command could not be run or reached.

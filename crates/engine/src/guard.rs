@@ -1,9 +1,14 @@
 //! Whether a command may run, and within what bounds: the seam between the loop and the sandbox.
 
+mod fenced;
+
 use std::path::Path;
 
 use crate::exec::Command;
 use crate::thread::{Approval, Sandbox};
+
+pub use self::fenced::Fenced;
+pub(crate) use self::fenced::policy;
 
 /// Decides about commands and fences them in.
 pub trait Guard: Send + Sync {
@@ -31,6 +36,8 @@ pub struct Asked<'a> {
     pub approval: Approval,
     /// What commands can reach.
     pub sandbox: &'a Sandbox,
+    /// First words that the model proposes to allow for good.
+    pub proposed: Option<&'a [String]>,
 }
 
 /// What becomes of a command.

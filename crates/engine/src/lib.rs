@@ -35,3 +35,7 @@ pub mod truncate;
 pub mod picture;
 
 pub mod service;
+
+pub mod sandbox;
+
+pub mod safety;

@@ -66,7 +66,7 @@ pub(crate) struct Turn<'a> {
     output_schema: Option<serde_json::Value>,
     asking: Asking,
     steps: u32,
-    /// Answers cut after a tool had run, one after the other.
+    /// Answers cut after something binding, one after the other.
     cuts: u32,
     /// The history was compacted because the server found it too long.
     overflowed: bool,

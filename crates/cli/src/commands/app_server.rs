@@ -43,7 +43,9 @@ impl AppServer {
     /// Runs the command until the client hangs up or a signal comes.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let token = self.token_file.as_deref().map(Token::read).transpose()?;
-        let options = EngineOptions { config: self.config, ..EngineOptions::default() };
+        let sandbox_helper = crate::helper::program();
+        let options =
+            EngineOptions { config: self.config, sandbox_helper, ..EngineOptions::default() };
         match self.listen {
             Listen::Stdio => {
                 let service = engine_service(&options)?;

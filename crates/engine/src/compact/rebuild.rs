@@ -1,6 +1,8 @@
 //! The history after a compaction.
 
 use crate::item::{HistoryItem, Message, Role};
+use crate::prompt::SectionKind;
+use crate::prompt::base::SUMMARY_PREFIX;
 use crate::thread::history::user_text;
 use crate::tokens::of_bytes;
 use crate::tools::Step;
@@ -17,10 +19,7 @@ const SUMMARY_TAIL: &str = "</summary_of_earlier_work>";
 const CUT: &str = "\n[… the middle of this message was left out …]\n";
 
 /// Beginnings of messages in the user's place that are context, not words.
-const CONTEXT: [&str; 9] = [
-    "# AGENTS.md instructions",
-    "<user_instructions>",
-    "<environment_context>",
+const CONTEXT: [&str; 6] = [
     "<turn_aborted>",
     "<user_shell_command>",
     "<skill>",
@@ -73,7 +72,9 @@ fn recent_words(old: &[HistoryItem]) -> Vec<String> {
 
 fn is_context(text: &str) -> bool {
     let text = text.trim_start();
-    text.is_empty() || CONTEXT.iter().any(|head| text.starts_with(head))
+    text.is_empty()
+        || SectionKind::of(text).is_some()
+        || CONTEXT.iter().any(|head| text.starts_with(head))
 }
 
 fn shortened(text: &str, tokens: u64) -> Option<String> {
@@ -100,10 +101,7 @@ fn ceil(text: &str, mut at: usize) -> usize {
 fn summary_text(summary: &str, kept: &Kept) -> String {
     let summary = summary.trim();
     let summary = if summary.is_empty() { "(no summary available)" } else { summary };
-    let mut text = format!(
-        "{SUMMARY_HEAD}\nThe conversation was too long for your window. This is your own summary \
-         of it; go on from here and do not begin again.\n\n{summary}\n"
-    );
+    let mut text = format!("{SUMMARY_HEAD}\n{}\n\n{summary}\n", SUMMARY_PREFIX.trim());
     if !kept.plan.is_empty() {
         text.push_str("\nThe plan as it stands:\n");
         kept.plan.iter().for_each(|step| {

@@ -240,6 +240,7 @@ async fn attend(
     if ended.await.is_err() {
         tracing::warn!("what a command left behind may still run");
     }
+    drop(spawned.placeholders);
 }
 
 /// Looks and waits; not for the runtime's own threads.
@@ -278,7 +279,7 @@ async fn follow(
     keeper: &Keeper,
     stop: &CancellationToken,
 ) -> i32 {
-    let Spawned { child, family, output, input } = spawned;
+    let Spawned { child, family, output, input, .. } = spawned;
     let mut phase = Phase::Running;
     let mut buffer = vec![0; 64 * 1024];
     let (mut open, mut reachable) = (true, true);

@@ -9,6 +9,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 
+use crate::sandbox::Placeholder;
+
 use super::family::Family;
 use super::{Command, ExecError};
 
@@ -22,6 +24,8 @@ pub(super) struct Spawned {
     pub(super) output: Output,
     /// Only a terminal is written to.
     pub(super) input: Option<OwnedWritePty>,
+    /// Held to the end.
+    pub(super) placeholders: Vec<Placeholder>,
 }
 
 /// Where its output comes from.
@@ -52,7 +56,7 @@ pub(super) fn spawn(mut command: Command) -> Result<Spawned, ExecError> {
     let started = if command.tty { on_terminal(&command) } else { on_pipe(&command) };
     let (child, output, input) = started.map_err(|source| ExecError::Spawn { program, source })?;
     family.led_by(child.id());
-    Ok(Spawned { child, family, output, input })
+    Ok(Spawned { child, family, output, input, placeholders: command.placeholders })
 }
 
 type Parts = (Child, Output, Option<OwnedWritePty>);

@@ -15,7 +15,7 @@ use super::supply::{Supplied, Supply, Wish};
 use crate::config::{
     ApprovalPolicy, Config, ConfigError, Home, SandboxMode, SandboxSettings, WireApi,
 };
-use crate::guard::NoFence;
+use crate::guard::{Fenced, Guard, NoFence};
 use crate::model;
 use crate::prompt::SectionKind;
 use crate::prompt::context::{Context, ThreadScene};
@@ -26,6 +26,8 @@ use crate::thread::{Approval, Sandbox, Standing};
 pub struct House {
     home: Home,
     overrides: Vec<(String, toml::Value)>,
+    /// The program that puts commands into a sandbox.
+    helper: Option<PathBuf>,
 }
 
 /// What the engine would run on, for people.
@@ -48,7 +50,31 @@ pub struct Outfit {
 impl House {
     /// A house of this home, with settings over those of its files.
     pub fn new(home: Home, overrides: Vec<(String, toml::Value)>) -> Self {
-        Self { home, overrides }
+        Self { home, overrides, helper: None }
+    }
+
+    /// Fences commands in with this program, which calls [`crate::sandbox::enter`] when it is told
+    /// to. Without one every command is asked for.
+    pub fn with_helper(self, helper: PathBuf) -> Self {
+        Self { helper: Some(helper), ..self }
+    }
+
+    fn guard(&self) -> Arc<dyn Guard> {
+        let homes = [Some(self.home.codex.clone()), self.home.bindery.clone()];
+        match &self.helper {
+            Some(helper) => {
+                let homes: Vec<PathBuf> = homes.into_iter().flatten().collect();
+                let guard = Fenced::new(helper.clone(), homes);
+                match &self.home.bindery {
+                    Some(own) => {
+                        let codex = self.home.codex.join("rules");
+                        Arc::new(guard.with_rules(own.join("rules.toml"), &codex))
+                    }
+                    None => Arc::new(guard),
+                }
+            }
+            None => Arc::new(NoFence),
+        }
     }
 
     /// The folder that holds configuration and sessions.
@@ -110,7 +136,7 @@ impl Supply for House {
         let warnings = config.notices.clone();
         let sources = sources(&config);
         let prompter = Arc::new(HousePrompter::new(config));
-        let guard = Arc::new(NoFence);
+        let guard = self.guard();
         Ok(Supplied { standing, provider, model, guard, prompter, sources, warnings })
     }
 

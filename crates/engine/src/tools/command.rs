@@ -11,6 +11,7 @@ use super::session::Watched;
 use super::{Cx, Ended};
 use crate::exec::{self, Deltas, Process, text};
 use crate::guard::{Asked, Decision};
+use crate::safety::rules::is_broad;
 use crate::turn::voice::{Begun, Voice};
 
 /// Bytes of live output that are told of one command; all of it is kept within its own bounds.
@@ -73,6 +74,7 @@ fn spawn(wanted: &Wanted, fenced: bool, cx: &Cx) -> Result<(Arc<Process>, Deltas
         env: super::env::of_commands(),
         tty: wanted.tty,
         enclosed: false,
+        placeholders: Vec::new(),
     };
     if fenced {
         command = cx.guard.fence(command, &cx.standing.sandbox)?;
@@ -121,6 +123,7 @@ async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<bool, 
         escalated: wanted.escalated,
         approval: cx.standing.approval,
         sandbox: &cx.standing.sandbox,
+        proposed: wanted.prefix_rule.as_deref(),
     };
     let (reason, prefix, fenced) = match cx.guard.decide(&asked) {
         Decision::Allow { fenced } => return Ok(fenced),
@@ -134,7 +137,7 @@ async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<bool, 
         command: shown,
         cwd: &wanted.cwd.to_string_lossy(),
         reason: wanted.justification.as_deref().or(reason.as_deref()),
-        rule: prefix.as_deref().or(wanted.prefix_rule.as_deref()),
+        rule: prefix.as_deref(),
     };
     match approve::command(ask, cx).await {
         Verdict::Yes => Ok(fenced),
@@ -153,6 +156,10 @@ async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<bool, 
 
 /// What cannot be kept for good holds for this thread, and the person is told.
 fn always(rule: Vec<String>, fenced: bool, cx: &Cx) {
+    if is_broad(&rule) {
+        cx.voice.warn("the rule would allow nearly anything; only this command was allowed");
+        return;
+    }
     if let Err(why) = cx.guard.remember(&rule) {
         cx.voice.warn(&format!("the rule could not be kept: {why}"));
     }

@@ -2,76 +2,51 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::guard::policy;
 use crate::patch::Denied;
-use crate::thread::{Sandbox, Standing};
+use crate::sandbox::WritableRoots;
+use crate::thread::Standing;
 
-/// Folders in a root that stay closed: who writes there changes what later commands do.
-const CLOSED: [&str; 4] = [".git", ".codex", ".agents", ".bindery"];
-
-/// The roots that may be written.
+/// The roots that may be written, the same as a command's.
 #[derive(Clone, Debug)]
-pub(super) enum Fence {
-    /// Everything was allowed by name.
-    Open,
-    /// Only below these.
-    Roots(Vec<PathBuf>),
+pub(super) struct Fence {
+    cwd: PathBuf,
+    roots: Result<WritableRoots, String>,
 }
 
 impl Fence {
     /// The fence that is in force.
     pub(super) fn of(standing: &Standing) -> Self {
-        let roots = match &standing.sandbox {
-            Sandbox::DangerFullAccess => return Self::Open,
-            Sandbox::ReadOnly { .. } | Sandbox::ExternalSandbox { .. } => Vec::new(),
-            Sandbox::WorkspaceWrite {
-                writable_roots,
-                exclude_tmpdir_env_var,
-                exclude_slash_tmp,
-                ..
-            } => {
-                let mut roots = vec![standing.cwd.clone()];
-                roots.extend(writable_roots.iter().cloned());
-                roots.extend((!exclude_slash_tmp).then(|| PathBuf::from("/tmp")));
-                let tmpdir = std::env::var_os("TMPDIR").filter(|_| !exclude_tmpdir_env_var);
-                roots.extend(tmpdir.map(PathBuf::from).filter(|path| path.is_absolute()));
-                roots
-            }
-        };
-        // Places are compared with links followed, so roots are too.
-        let real = |root: PathBuf| root.canonicalize().unwrap_or(root);
-        Self::Roots(roots.into_iter().map(real).collect())
+        let tmpdir = std::env::var_os("TMPDIR").map(PathBuf::from);
+        let policy = policy(&standing.sandbox);
+        let roots = WritableRoots::of(&policy, &standing.cwd, tmpdir.as_deref(), Vec::new());
+        Self { cwd: standing.cwd.clone(), roots: roots.map_err(|error| error.to_string()) }
     }
 
     /// Whether a place, links followed, may be written.
     pub(super) fn check(&self, place: &Path) -> Result<(), Denied> {
-        let Self::Roots(roots) = self else { return Ok(()) };
-        let inside = roots.iter().any(|root| {
-            place.strip_prefix(root).is_ok_and(|rest| {
-                let mut parts = rest.components();
-                !parts.any(|part| CLOSED.iter().any(|name| part.as_os_str() == *name))
-            })
-        });
-        if inside {
-            return Ok(());
-        }
-        let why = format!("`{}` is outside of what may be written", place.display());
-        Err(Denied { why })
+        let roots = self.roots.as_ref().map_err(|why| Denied { why: why.clone() })?;
+        let checked = roots.check(&self.cwd, place).map(|_| ());
+        checked.map_err(|error| Denied { why: error.to_string() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::thread::Sandbox;
 
     #[test]
     fn a_place_in_a_root_is_open_unless_it_governs_others() {
-        let fence = Fence::Roots(vec![PathBuf::from("/p")]);
-        let open = |path: &str| fence.check(Path::new(path)).is_ok();
-        assert!(open("/p/src/lib.rs") && open("/p/.github/x"));
-        assert!(
-            !open("/q/x") && !open("/px") && !open("/p/.git/hooks/x") && !open("/p/a/.codex/y")
-        );
-        assert!(Fence::Open.check(Path::new("/q")).is_ok());
-        assert!(Fence::of(&Standing::new("m", "/p")).check(Path::new("/p/x")).is_err());
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path");
+        let mut standing = Standing::new("m", &root);
+        let open = |standing: &Standing, path: PathBuf| Fence::of(standing).check(&path).is_ok();
+        assert!(!open(&standing, root.join("x")), "nothing is open to who may only read");
+        standing.sandbox = Sandbox::workspace();
+        assert!(open(&standing, root.join("src/lib.rs")));
+        assert!(!open(&standing, root.join(".git/hooks/x")) && !open(&standing, "/etc/x".into()));
+        standing.sandbox = Sandbox::DangerFullAccess;
+        assert!(open(&standing, "/etc/x".into()));
     }
 }

@@ -17,7 +17,7 @@ use crate::tools::{Ended, Router};
 /// Events that may wait between the wire and the loop.
 const EVENTS: usize = 64;
 
-/// Answers cut after a tool had run that are asked for again, before the turn gives up.
+/// Answers cut after something binding that are gone on from, before the turn gives up.
 const MOST_CUTS: u32 = 5;
 
 type Calls = FuturesUnordered<BoxFuture<'static, (usize, Ended)>>;
@@ -26,8 +26,8 @@ type Calls = FuturesUnordered<BoxFuture<'static, (usize, Ended)>>;
 enum Heard {
     /// As it should.
     Whole(Answered),
-    /// It was cut after a tool had run, so that it cannot be asked for again as if nothing had
-    /// happened: what was said stays, and the model is asked to go on.
+    /// It was cut after a message was whole or a tool had run, so that it cannot be asked for again
+    /// as if nothing had happened: what was said stays, and the model is asked to go on.
     Cut(Duration),
 }
 
@@ -120,7 +120,7 @@ impl Turn<'_> {
         lock: &Arc<RwLock<()>>,
     ) -> Result<Option<Duration>, TurnFault> {
         if let ModelEvent::Retrying { cause, .. } = &event
-            && self.asking.has_slots()
+            && self.asking.is_binding()
             && self.cuts >= MOST_CUTS
         {
             return Err(TurnFault::Model(cut_too_often(cause)));
@@ -128,7 +128,7 @@ impl Turn<'_> {
         match self.asking.take(event, &self.voice) {
             Happened::Told => {}
             Happened::Call(call) => self.call(call, calls, lock)?,
-            Happened::Retry(delay) => return Ok(self.asking.has_slots().then_some(delay)),
+            Happened::Cut(delay) => return Ok(Some(delay)),
         }
         if self.asking.bytes > self.core.limits.response_bytes {
             return Err(TurnFault::bytes(self.core.limits.response_bytes));
@@ -168,7 +168,7 @@ impl Turn<'_> {
 fn cut_too_often(cause: &str) -> ModelError {
     ModelError {
         kind: crate::model::Fault::Transport,
-        message: format!("the answer was cut again and again after tools had run: {cause}"),
+        message: format!("the answer was cut again and again: {cause}"),
         status: None,
     }
 }

@@ -10,7 +10,7 @@ use super::fault::error_value;
 use super::voice::{Begun, Voice};
 use crate::item::{HistoryItem, Item, Message, Output, Reasoning, Role};
 use crate::model::ModelEvent;
-use crate::thread::history::text_of;
+use crate::thread::history::{assistant_text, text_of};
 
 /// A response under way. Survives the future that reads it.
 #[derive(Default)]
@@ -52,8 +52,8 @@ pub(super) enum Happened {
     Told,
     /// A call is whole.
     Call(HistoryItem),
-    /// The request is about to be sent again.
-    Retry(Duration),
+    /// The answer was cut after something binding; so long is to be waited.
+    Cut(Duration),
 }
 
 impl Asking {
@@ -68,9 +68,10 @@ impl Asking {
             ModelEvent::ToolInput { text, .. } => self.bytes += text.len(),
             ModelEvent::ItemDone(item) => return self.item_done(item, voice),
             ModelEvent::Retrying { attempt, most, cause, delay } => {
-                self.abandon();
                 say_retry(voice, attempt, most, &cause);
-                return Happened::Retry(delay);
+                let binding = self.is_binding();
+                self.abandon(binding);
+                return if binding { Happened::Cut(delay) } else { Happened::Told };
             }
         }
         Happened::Told
@@ -83,6 +84,12 @@ impl Asking {
 
     pub(super) fn take_slots(&mut self) -> Vec<Slot> {
         std::mem::take(&mut self.slots)
+    }
+
+    /// Something was said or called that cannot be taken back: the client has it as whole, or a
+    /// tool has run. Thoughts alone are void with the answer they belong to.
+    pub(super) fn is_binding(&self) -> bool {
+        self.has_slots() || self.done.iter().any(|item| assistant_text(item).is_some())
     }
 
     pub(super) fn has_slots(&self) -> bool {
@@ -102,12 +109,14 @@ impl Asking {
     }
 
     /// Forgets what began and did not end; the client does the same.
-    fn abandon(&mut self) {
+    fn abandon(&mut self, keep_done: bool) {
         self.message = None;
         self.thoughts = None;
         self.search = None;
-        self.done.clear();
         self.bytes = 0;
+        if !keep_done {
+            self.done.clear();
+        }
     }
 
     fn begin(&mut self, item: &HistoryItem, voice: &Voice) {

@@ -71,6 +71,8 @@ pub(crate) fn error_value(message: &str, info: &Value, details: Option<&str>) ->
 fn info(error: &ModelError) -> Value {
     let status = json!({ "httpStatusCode": error.status });
     match error.kind {
+        // Codex tells a refused key by its status.
+        Fault::Auth if error.status.is_some() => json!({ "httpConnectionFailed": status }),
         Fault::Auth => json!("unauthorized"),
         Fault::Quota => json!("usageLimitExceeded"),
         Fault::RateLimit => json!({ "responseTooManyFailedAttempts": status }),

@@ -14,6 +14,8 @@ mod compaction;
 
 mod tools;
 
+mod fenced;
+
 mod whole;
 
 mod scenario;
@@ -50,4 +52,8 @@ mod attach;
 
 mod side_by_side;
 
+mod sandbox;
+
 mod service;
+
+mod safety;

@@ -37,6 +37,8 @@ pub(crate) enum Act {
     NotDone,
     /// Waits for [`Scripted::open_gate`].
     Gate,
+    /// Fails as code fails.
+    Panic,
     /// Never goes on.
     Hang,
 }
@@ -82,6 +84,7 @@ impl Model for Scripted {
                     Act::Fail(error) => return Err(error),
                     Act::NotDone => answered.end_turn = Some(false),
                     Act::Gate => self.gate.acquire().await.expect("a gate").forget(),
+                    Act::Panic => panic!("as the script says"),
                     Act::Hang => std::future::pending().await,
                 }
             }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bindery_engine::item::{Item, Reasoning};
 use bindery_engine::model::{Fault, ModelError, ModelEvent};
-use bindery_engine::thread::Entry;
+use bindery_engine::thread::{Entry, TurnInput};
 use serde_json::{Value, json};
 
 use crate::stage::{Act, Stage, assistant, call, fail, plan, say};
@@ -45,11 +46,15 @@ fn retry(delay: Duration) -> Act {
 }
 
 #[tokio::test]
-async fn what_was_said_before_a_retry_is_void() {
-    let mut acts = say("void");
-    acts.push(Act::Tell(ModelEvent::ItemBegun(assistant(""))));
-    acts.push(Act::Tell(ModelEvent::Text("half".to_owned())));
-    acts.push(retry(Duration::ZERO));
+async fn what_was_begun_before_a_retry_is_void() {
+    let thoughts =
+        Item::Reasoning(Reasoning { id: Some("rs_1".to_owned()), ..Reasoning::default() });
+    let mut acts = vec![
+        Act::Tell(ModelEvent::ItemDone(thoughts.into())),
+        Act::Tell(ModelEvent::ItemBegun(assistant(""))),
+        Act::Tell(ModelEvent::Text("half".to_owned())),
+        retry(Duration::ZERO),
+    ];
     acts.extend(say("valid"));
     let stage = Stage::new(vec![acts, say("back")]);
     let turn = stage.turn("one").await;
@@ -60,6 +65,16 @@ async fn what_was_said_before_a_retry_is_void() {
     assert_eq!(told["error"]["additionalDetails"], "cut");
     stage.turn("two").await;
     assert_eq!(stage.input_lines(1), ["user: one", "assistant: valid", "user: two"]);
+}
+
+#[tokio::test]
+async fn what_was_whole_before_a_cut_stays_said() {
+    let mut acts = say("First.");
+    acts.extend([Act::Tell(ModelEvent::ItemBegun(assistant("")))]);
+    acts.extend([Act::Tell(ModelEvent::Text("Sec".to_owned())), retry(Duration::ZERO), Act::Hang]);
+    let stage = Stage::new(vec![acts, say("Second.")]);
+    assert_eq!(stage.turn("one").await["status"], "completed");
+    assert_eq!(stage.input_lines(1), ["user: one", "assistant: First."]);
 }
 
 #[tokio::test]
@@ -128,4 +143,20 @@ fn assert_written(stage: &Stage, room: usize) {
             assert!(written(&params["item"]), "room for {room}: {params}");
         }
     }
+}
+
+#[tokio::test]
+async fn code_that_fails_ends_its_turn_only() {
+    let acts = vec![call("c1", "update_plan", &plan()), Act::Gate, Act::Panic];
+    let stage = Stage::new(vec![acts, say("back")]);
+    stage.thread.start_turn(TurnInput::text("one")).await.expect("a turn");
+    stage.wait("turn/plan/updated", 0).await;
+    stage.model.open_gate();
+    let turn = stage.ended(0).await;
+    assert_eq!(turn["status"], "failed");
+    assert_eq!(turn["error"]["message"], "the engine failed inside; the thread can be used on");
+    assert_eq!(stage.turn("two").await["status"], "completed");
+    let lines = stage.input_lines(1);
+    assert_eq!(lines[..2], ["user: one", "call c1 update_plan"]);
+    assert!(lines[2].starts_with("output c1 "), "{lines:?}");
 }

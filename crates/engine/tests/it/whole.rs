@@ -81,7 +81,11 @@ async fn a_cut_answer_is_read_once() {
 async fn every_fault_ends_the_turn_and_the_thread_goes_on() {
     let status = Step::status;
     let table: Vec<(&str, Vec<Step>, Value)> = vec![
-        ("401", vec![status(401, "auth", "no")], json!("unauthorized")),
+        (
+            "401",
+            vec![status(401, "auth", "no")],
+            json!({ "httpConnectionFailed": { "httpStatusCode": 401 } }),
+        ),
         ("400", vec![status(400, "bad", "no")], json!("badRequest")),
         ("429", vec![Step::usage_limit()], json!("usageLimitExceeded")),
         ("500", vec![status(500, "server", "no")], json!("internalServerError")),

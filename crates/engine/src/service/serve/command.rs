@@ -82,7 +82,7 @@ fn fenced(cx: &Cx, params: CommandExec) -> Result<Command, Refused> {
     }
     let argv = params.command.into_iter().map(Into::into).collect();
     let cwd = supplied.standing.cwd;
-    let command = Command { argv, cwd, env, tty: false, enclosed: false };
+    let command = Command { argv, cwd, env, tty: false, enclosed: false, placeholders: Vec::new() };
     match sandbox.is_full_access() {
         true => Ok(command),
         false => supplied.guard.fence(command, &sandbox).map_err(|why| {

@@ -1,0 +1,154 @@
+//! Commands behind a sandbox: what stays in it needs no asking.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::{Asked, Decision, Guard, NoFence};
+use crate::exec::Command;
+use crate::safety::rules::allow_for_good;
+use crate::safety::{self, ApprovalPolicy, Question, Rules};
+use crate::sandbox::{Policy, Sandbox as Mechanism};
+use crate::thread::{Approval, Sandbox};
+
+/// Decides by rules, by what a command does and by what the sandbox of this machine can do.
+pub struct Fenced {
+    helper: PathBuf,
+    protect: Vec<PathBuf>,
+    rules: Mutex<Rules>,
+    /// Where rules are kept.
+    own: Option<PathBuf>,
+    /// Looked for at the first command: a thread without commands needs none.
+    found: OnceLock<Mechanism>,
+}
+
+impl Fenced {
+    /// `helper` is a program that calls [`crate::sandbox::enter`]; `protect` are folders that
+    /// commands never write in.
+    pub fn new(helper: PathBuf, protect: Vec<PathBuf>) -> Self {
+        Self { helper, protect, rules: Mutex::default(), own: None, found: OnceLock::new() }
+    }
+
+    /// With a sandbox that was found before.
+    pub fn with(mechanism: Mechanism) -> Self {
+        let found = OnceLock::from(mechanism);
+        Self { found, ..Self::new(PathBuf::new(), Vec::new()) }
+    }
+
+    /// With the rules of our own file, where new ones are kept, and of Codex's folder.
+    pub fn with_rules(self, own: PathBuf, codex: &Path) -> Self {
+        let rules = Mutex::new(Rules::load(&own, codex));
+        Self { rules, own: Some(own), ..self }
+    }
+
+    fn mechanism(&self) -> &Mechanism {
+        let detect = || Mechanism::detect(self.helper.clone(), self.protect.clone());
+        self.found.get_or_init(detect)
+    }
+}
+
+impl Guard for Fenced {
+    fn decide(&self, asked: &Asked<'_>) -> Decision {
+        let limited =
+            matches!(asked.sandbox, Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. });
+        let policy = policy(asked.sandbox);
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let question = Question {
+            argv: asked.argv,
+            policy: &policy,
+            approval: match asked.approval {
+                Approval::Untrusted => ApprovalPolicy::Untrusted,
+                Approval::OnRequest => ApprovalPolicy::OnRequest,
+                Approval::Never => ApprovalPolicy::Never,
+            },
+            rules: &rules,
+            escalated: asked.escalated,
+            sandboxed: limited && self.mechanism().works(),
+            proposed: asked.proposed,
+        };
+        match safety::decide(&question) {
+            safety::Decision::Allow { outside } => Decision::Allow { fenced: !outside },
+            safety::Decision::Ask { reason, proposed, outside } => {
+                Decision::Ask { reason: Some(reason), prefix: proposed, fenced: !outside }
+            }
+            safety::Decision::Forbid { reason } => Decision::Forbid { reason },
+        }
+    }
+
+    fn fence(&self, command: Command, sandbox: &Sandbox) -> Result<Command, String> {
+        let policy = policy(sandbox);
+        self.mechanism().wrap(command, &policy).map_err(|error| error.to_string())
+    }
+
+    fn remember(&self, prefix: &[String]) -> Result<(), String> {
+        match &self.own {
+            Some(file) => allow_for_good(file, prefix).map_err(|error| error.to_string()),
+            None => NoFence.remember(prefix),
+        }
+    }
+}
+
+/// The sandbox's own words for a policy. What others are to see to is as closed as can be here.
+pub(crate) fn policy(sandbox: &Sandbox) -> Policy {
+    match sandbox {
+        Sandbox::DangerFullAccess => Policy::FullAccess,
+        Sandbox::ReadOnly { .. } | Sandbox::ExternalSandbox { .. } => Policy::ReadOnly,
+        Sandbox::WorkspaceWrite {
+            writable_roots,
+            network_access,
+            exclude_tmpdir_env_var,
+            exclude_slash_tmp,
+        } => Policy::WorkspaceWrite {
+            roots: writable_roots.clone(),
+            network: *network_access,
+            exclude_slash_tmp: *exclude_slash_tmp,
+            exclude_tmpdir: *exclude_tmpdir_env_var,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::Mechanism as Kind;
+
+    fn decide(kind: Kind, sandbox: &Sandbox, approval: Approval, escalated: bool) -> Decision {
+        let argv = ["make".to_owned()];
+        let cwd = Path::new("/");
+        let asked = Asked { argv: &argv, cwd, escalated, approval, sandbox, proposed: None };
+        match Fenced::with(Mechanism::with(kind, PathBuf::new(), Vec::new())).decide(&asked) {
+            Decision::Ask { fenced, .. } => Decision::Ask { reason: None, prefix: None, fenced },
+            decision => decision,
+        }
+    }
+
+    #[test]
+    fn without_a_sandbox_nothing_runs_unasked_and_outside_of_it_neither() {
+        let ask = |fenced| Decision::Ask { reason: None, prefix: None, fenced };
+        let allow = |fenced| Decision::Allow { fenced };
+        let (work, full) = (Sandbox::workspace(), Sandbox::DangerFullAccess);
+        let outside = Sandbox::ExternalSandbox { network_access: None };
+        use Approval::{Never, OnRequest, Untrusted};
+        #[rustfmt::skip]
+        let table = [
+            // mechanism       sandbox   approval   escalated  decision
+            (Kind::Landlock, &work,    OnRequest, false,     Some(allow(true))),
+            (Kind::Landlock, &work,    OnRequest, true,      Some(ask(false))),
+            (Kind::Landlock, &work,    Untrusted, false,     Some(ask(true))),
+            (Kind::Landlock, &work,    Never,     false,     Some(allow(true))),
+            (Kind::Landlock, &work,    Never,     true,      None),
+            (Kind::Landlock, &outside, OnRequest, false,     Some(ask(false))),
+            (Kind::Landlock, &full,    Never,     false,     Some(allow(false))),
+            (Kind::None,     &work,    OnRequest, false,     Some(ask(false))),
+            (Kind::None,     &work,    Never,     false,     None),
+            (Kind::None,     &full,    OnRequest, false,     Some(allow(false))),
+            (Kind::None,     &full,    Untrusted, false,     Some(ask(false))),
+        ];
+        for (row, (kind, sandbox, approval, escalated, wanted)) in table.into_iter().enumerate() {
+            let decision = decide(kind, sandbox, approval, escalated);
+            match wanted {
+                Some(wanted) => assert_eq!(decision, wanted, "row {row}"),
+                None => assert!(matches!(decision, Decision::Forbid { .. }), "row {row}"),
+            }
+        }
+    }
+}
