@@ -11,6 +11,7 @@ use bindery_testkit::codex::Options;
 use bindery_testkit::model::{Reply, Step};
 use serde_json::json;
 
+use crate::backend::asked_about;
 use crate::stage::{Stage, Told};
 
 const PATCH: &str = "*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch\n";
@@ -45,38 +46,38 @@ fn status(told: &Told, tool: &str) -> String {
 const COMMAND: &str = "codex_command_execution";
 
 async fn an_accepted_command_runs() {
-    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Accept)).await;
+    let (_stage, told) = ask(Step::exec(asked_about(), "c1"), Some(Decision::Accept)).await;
     assert_eq!(told.results(COMMAND)[0].result["aggregatedOutput"], "ran\n");
     assert_eq!((told.text().as_str(), told.end()), ("done", Unified::Stop));
 }
 
 async fn a_declined_command_does_not_run_and_the_turn_goes_on() {
-    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Decline)).await;
+    let (_stage, told) = ask(Step::exec(asked_about(), "c1"), Some(Decision::Decline)).await;
     assert_eq!(status(&told, COMMAND), "declined");
     assert_eq!((told.text().as_str(), told.end()), ("done", Unified::Stop));
 }
 
 async fn a_cancelled_command_stops_the_turn() {
-    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Cancel)).await;
+    let (_stage, told) = ask(Step::exec(asked_about(), "c1"), Some(Decision::Cancel)).await;
     assert_eq!(status(&told, COMMAND), "declined");
     assert_eq!((told.text().as_str(), told.end()), ("", Unified::Interrupted));
 }
 
 async fn no_answer_means_no() {
-    let (_stage, told) = ask(Step::exec("echo ran", "c1"), None).await;
+    let (_stage, told) = ask(Step::exec(asked_about(), "c1"), None).await;
     assert_eq!(status(&told, COMMAND), "declined");
 }
 
 async fn an_answer_that_does_not_fit_means_no_and_is_told() {
     let rule = Decision::AcceptWithRule(vec!["rm".into()]);
-    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(rule)).await;
+    let (_stage, told) = ask(Step::exec(asked_about(), "c1"), Some(rule)).await;
     assert_eq!(status(&told, COMMAND), "declined");
     let notices = told.customs("codex.notice");
     assert!(notices.iter().any(|notice| notice["topic"] == "answer"), "{notices:?}");
 }
 
 async fn a_panicking_answerer_means_no() {
-    let script = vec![Reply::new([Step::exec("echo ran", "c1")]), Reply::text("done")];
+    let script = vec![Reply::new([Step::exec(asked_about(), "c1")]), Reply::text("done")];
     let stage = Stage::with(script, &Options::default()).await;
     let thread = stage.thread_with(careful()).await;
     let mut request = TurnRequest::new(thread, "go");
@@ -110,7 +111,7 @@ async fn a_patch_is_asked_with_its_diff_and_applied() {
 }
 
 async fn an_approval_request_follows_its_call() {
-    let (_stage, told) = ask(Step::exec("echo ran", "c1"), Some(Decision::Decline)).await;
+    let (_stage, told) = ask(Step::exec(asked_about(), "c1"), Some(Decision::Decline)).await;
     let index = |found: &dyn Fn(&Part) -> bool| told.parts.iter().position(found).unwrap();
     let call = index(&|part| matches!(part, Part::ToolCall(_)));
     let approval = index(&|part| matches!(part, Part::ToolApprovalRequest { .. }));
@@ -119,7 +120,7 @@ async fn an_approval_request_follows_its_call() {
 }
 
 async fn an_interrupt_withdraws_the_question() {
-    let script = vec![Reply::new([Step::exec("echo ran", "c1")])];
+    let script = vec![Reply::new([Step::exec(asked_about(), "c1")])];
     let stage = Stage::with(script, &Options::default()).await;
     let thread = stage.thread_with(careful()).await;
     let (dropped, mut withdrawn) = tokio::sync::mpsc::channel::<()>(1);

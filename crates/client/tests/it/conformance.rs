@@ -15,6 +15,7 @@ use bindery_testkit::model::{Reply, Step as Says};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use crate::backend::asked_about;
 use crate::rig::{Kind, Rig, Scene};
 use crate::server::LONG;
 use crate::stage::Told;
@@ -89,7 +90,7 @@ async fn questions_are_answered(kind: Kind) {
     steps.push(turn.notify("serverRequest/resolved", json!({ "requestId": 7 })));
     steps.extend(turn.item(ran.clone(), ran, Vec::new()).pop());
     steps.extend(turn.complete());
-    let replies = vec![Reply::new([Says::exec("echo ran", "c1")]), Reply::text("done")];
+    let replies = vec![Reply::new([Says::exec(asked_about(), "c1")]), Reply::text("done")];
     let rig = Rig::new(kind, Scene { steps, replies }).await;
     let mut request = TurnRequest::new(rig.thread().await, "go");
     request.answerer = Arc::new(|_: Interrupt| async { Some(Answer::decision(Decision::Accept)) });

@@ -24,8 +24,6 @@ async fn a_400_keeps_its_text() {
     assert!(told.errors()[0]["message"].as_str().unwrap().contains("no such field"));
 }
 
-/// On Codex only: the engine has a word of its own for a refused key.
-#[tokio::test]
 async fn a_401_keeps_its_status() {
     let told = fail(Step::status(401, "auth", "bad key")).await;
     let error = &told.errors()[0];
@@ -73,8 +71,6 @@ async fn a_stream_cut_once_does_not_double_its_text() {
     assert_eq!(told.customs("codex.retry").len(), 1);
 }
 
-/// On Codex only: the engine asks again from the beginning.
-#[tokio::test]
 async fn what_was_complete_before_a_cut_stays_said() {
     let stage = Stage::free(vec![
         Reply::new([Step::text("First."), Step::begin("Sec"), Step::Cut]),
@@ -151,6 +147,8 @@ async fn a_silent_model_ends_by_the_deadline_of_the_turn() {
 }
 
 crate::backend::on_both! {
+    what_was_complete_before_a_cut_stays_said,
+    a_401_keeps_its_status,
     a_400_keeps_its_text,
     a_429_keeps_its_status,
     a_used_up_plan_is_told_as_such,

@@ -18,6 +18,7 @@ use bindery_testkit::codex::{Options, RealCodex};
 use bindery_testkit::model::{Model, Reply, Script, Step as Say};
 use serde_json::{Value, json};
 
+use crate::backend::asked_about;
 use crate::stage::{Stage, Told, launch};
 
 fn settings(stage: &Stage) -> ModelSettings {
@@ -179,8 +180,10 @@ async fn a_tool_never_answered_blocks_nobody() {
 }
 
 async fn an_approval_is_given_by_a_later_call() {
-    let script =
-        vec![Reply::new([Say::exec("echo ran", "c1")]).when_after_tool(false), Reply::text("done")];
+    let script = vec![
+        Reply::new([Say::exec(asked_about(), "c1")]).when_after_tool(false),
+        Reply::text("done"),
+    ];
     for (approved, status) in [(true, "completed"), (false, "declined")] {
         let stage = Stage::with(Script::new(script.clone()), &Options::default()).await;
         let mut settings = settings(&stage);
@@ -265,7 +268,7 @@ async fn our_own_tools_run_in_place_and_failures_go_back_to_the_model() {
 }
 
 async fn an_interrupt_is_answered_by_token_once_and_marked_delivered() {
-    let script = vec![Reply::new([Say::exec("echo ran", "c1")]), Reply::text("done")];
+    let script = vec![Reply::new([Say::exec(asked_about(), "c1")]), Reply::text("done")];
     let stage = Stage::with(script, &Options::default()).await;
     let mut settings = settings(&stage);
     settings.answerer = Arc::new(ByToken);

@@ -99,9 +99,18 @@ fn read_or_default<T: DeserializeOwned + Default>(params: &RawValue) -> Result<T
 
 /// Checks the shape of a thread's name; some methods call it a session's.
 fn thread_id(text: &str, word: &str) -> Result<(), Refused> {
-    // Not `try_parse`: its error does not say what is wrong.
-    let parsed = Uuid::parse_str(text);
-    parsed.map(drop).map_err(|err| Refused::invalid(format!("invalid {word} id: {err}")))
+    let Err(err) = Uuid::parse_str(text) else { return Ok(()) };
+    let is_wrong = |letter: &char| !letter.is_ascii_hexdigit() && *letter != '-';
+    let wrong = text.chars().enumerate().find(|(_, letter)| is_wrong(letter));
+    let why = match wrong {
+        Some((at, letter)) => format!(
+            "invalid character: expected an optional prefix of `urn:uuid:` followed by \
+             [0-9a-fA-F-], found `{letter}` at {}",
+            at + 1
+        ),
+        None => err.to_string(),
+    };
+    Err(Refused::invalid(format!("invalid {word} id: {why}")))
 }
 
 impl Cx {
