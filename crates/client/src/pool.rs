@@ -43,6 +43,7 @@ use self::seat::Seat;
 use crate::app_server::AppServer;
 use crate::error::Error;
 use crate::model::{Call, ModelSettings};
+use crate::turn::{Adoption, Turn};
 
 pub use self::key::WorkerKey;
 pub use self::settings::{BackOff, PoolSettings, Stats};
@@ -150,6 +151,18 @@ impl PooledModel {
     /// Runs a call to its end; streaming and generating share one path.
     pub async fn generate(&self, options: &CallOptions, spec: Spec) -> Result<Generated, Error> {
         Ok(self.stream(options).await?.gathered(spec).await)
+    }
+
+    /// Goes on with a turn of this call that a process which is gone has started, on the worker
+    /// that has its thread.
+    pub async fn adopt(
+        &self,
+        options: &CallOptions,
+        thread: ThreadId,
+        adoption: Adoption,
+    ) -> Result<Turn, Error> {
+        let seat = self.pool.shared.seat(&self.key, Some(thread.clone())).await?;
+        seat.adopt(options, self.settings.clone(), thread, adoption)
     }
 
     /// Starts spare threads for conversations that begin like this call, and keeps them up from
