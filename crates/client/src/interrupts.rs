@@ -134,6 +134,11 @@ impl Interrupts {
         self.shelf().records.values().map(|entry| entry.record.clone()).collect()
     }
 
+    /// Forgets everything: what is still asked is recorded again by whoever goes on with the turn.
+    pub fn forget(&self) {
+        *self.shelf() = Shelf::default();
+    }
+
     /// Tells of every change from now on.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()

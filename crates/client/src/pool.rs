@@ -92,6 +92,12 @@ impl Pool {
         self.shared.stats()
     }
 
+    /// Takes no more work and closes all connections at once, without stopping what runs: workers
+    /// that outlive their connection go on with it.
+    pub async fn let_go(&self) {
+        self.shared.let_go().await;
+    }
+
     /// Refuses new work, lets turns end, interrupts those that do not, and ends all workers, at
     /// the deadline at the latest; returns when nothing is left of them.
     pub async fn shutdown(&self, deadline: Duration) {

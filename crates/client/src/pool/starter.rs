@@ -13,7 +13,7 @@ pub trait Starter: Send + Sync + 'static {
 
     /// The connection to a worker is closed: because it had nothing to do (`idle`), or it was lost.
     /// A worker that outlives its connection is ended here.
-    fn ended(&self, _server: &AppServer, _idle: bool) -> BoxFuture<'static, ()> {
+    fn ended(&self, _key: &WorkerKey, _idle: bool) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 }

@@ -1,0 +1,1 @@
+//! All of it together.
