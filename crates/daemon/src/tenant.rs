@@ -4,6 +4,8 @@ mod access;
 
 mod paths;
 
+mod policy;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
