@@ -25,4 +25,6 @@ pub mod interrupts;
 
 pub mod http;
 
+pub mod logging;
+
 pub mod serve;
