@@ -235,10 +235,8 @@ async fn a_worker_whose_daemon_does_not_come_back_is_ended() {
 #[tokio::test]
 async fn the_tools_of_a_caller_are_asked_and_answered() {
     let call = Step::call("weather", json!({ "city": "Rome" }), "c1");
-    let daemon = Daemon::new(vec![
-        Reply::text("sunny then").when_output_of("c1"),
-        Reply::new([call]),
-    ]);
+    let daemon =
+        Daemon::new(vec![Reply::text("sunny then").when_output_of("c1"), Reply::new([call])]);
     let tools = json!([{
         "type": "function", "name": "weather", "description": "The weather",
         "inputSchema": { "type": "object", "properties": { "city": { "type": "string" } } },

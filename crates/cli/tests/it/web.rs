@@ -76,10 +76,8 @@ impl Web {
         headers: &[(&str, &str)],
     ) -> (u16, Lines) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        let mut head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
-            self.address
-        );
+        let mut head =
+            format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
         let given = |name: &str| headers.iter().any(|(known, _)| *known == name);
         if !self.token.is_empty() && !given("authorization") {
             head.push_str(&format!("authorization: Bearer {}\r\n", self.token));

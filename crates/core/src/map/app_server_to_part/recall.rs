@@ -48,9 +48,14 @@ impl TurnMapper {
                 let number = number.and_then(|number| number.parse().ok());
                 self.plans = self.plans.max(number.unwrap_or(0));
                 self.tools.remember_call(call);
-                self.remember_agents(&call.input);
+                let input: Value = serde_json::from_str(&call.input).unwrap_or_default();
+                self.remember_agents(&input["threads"]);
             }
-            Part::ToolResult(result) => self.tools.remember_result(result),
+            Part::ToolResult(result) => {
+                self.tools.remember_result(result);
+                // Who was called may be known only afterwards.
+                self.remember_agents(&result.result["receiverThreadIds"]);
+            }
             Part::Custom { kind, provider_metadata } => {
                 self.remember_custom(kind, codex_of(provider_metadata.as_ref()));
             }
@@ -72,9 +77,8 @@ impl TurnMapper {
         self.runs.remember_start(&ItemId::new(item), channel, &run.id);
     }
 
-    fn remember_agents(&mut self, input: &str) {
-        let input: Value = serde_json::from_str(input).unwrap_or_default();
-        let threads = input.get("threads").and_then(Value::as_array).into_iter().flatten();
+    fn remember_agents(&mut self, threads: &Value) {
+        let threads = threads.as_array().into_iter().flatten();
         threads.filter_map(Value::as_str).for_each(|thread| self.agents.learn(thread));
     }
 
