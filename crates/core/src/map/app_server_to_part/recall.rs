@@ -12,6 +12,7 @@ use super::{TurnContext, TurnMapper};
 use crate::ids::{ItemId, PartId, ThreadId, TurnId};
 use crate::part::{Part, Run};
 use crate::spec::{Metadata, codex_of};
+use crate::usage::Unified;
 
 impl TurnMapper {
     /// The mapper of a turn that has told these parts already.
@@ -35,7 +36,10 @@ impl TurnMapper {
     fn remember(&mut self, part: &Part) {
         match part {
             Part::StreamStart { .. } => self.started = true,
-            Part::Finish { .. } => self.started = false,
+            Part::Finish { finish_reason, .. } => {
+                self.started = false;
+                self.finished = finish_reason.unified != Unified::ToolCalls;
+            }
             Part::TextStart(run) | Part::ReasoningStart(run) => self.remember_start(run),
             Part::TextDelta(delta) | Part::ReasoningDelta(delta) => {
                 self.runs.remember_delta(&delta.id, &delta.delta);
