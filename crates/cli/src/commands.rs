@@ -12,6 +12,13 @@ pub mod doctor;
 
 pub mod sessions;
 
+pub mod serve;
+
+pub mod tenant;
+
+#[cfg(unix)]
+pub mod guard;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +39,11 @@ enum Command {
     Prompt(prompt::Prompt),
     Doctor(doctor::Doctor),
     Sessions(sessions::Sessions),
+    Serve(serve::Serve),
+    Tenant(tenant::Tenant),
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Guard(guard::Guard),
 }
 
 impl Bindery {
@@ -44,6 +56,10 @@ impl Bindery {
             Command::Prompt(prompt) => prompt.run(),
             Command::Doctor(doctor) => doctor.run().await,
             Command::Sessions(sessions) => sessions.run(),
+            Command::Serve(serve) => serve.run(),
+            Command::Tenant(tenant) => tenant.run().await,
+            #[cfg(unix)]
+            Command::Guard(guard) => guard.run(),
         }
     }
 }

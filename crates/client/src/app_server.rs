@@ -27,7 +27,7 @@ use crate::switchboard::Switchboard;
 use crate::transport::dial::{self, Dial};
 use crate::transport::stdio::{self, Launch};
 use crate::transport::{End, Transport};
-use crate::turn::{Turn, TurnRequest};
+use crate::turn::{Adoption, Turn, TurnRequest};
 use crate::version::Version;
 
 /// How to introduce ourselves, and how long to wait for replies.
@@ -226,6 +226,12 @@ impl AppServer {
     /// Starts a turn and gives its parts.
     pub async fn start_turn(&self, request: TurnRequest) -> Result<Turn, Error> {
         Turn::start(self, request, "turn/start").await
+    }
+
+    /// Goes on with a turn that a process which is gone has started; of the request, the input and
+    /// the settings are not used.
+    pub fn adopt_turn(&self, request: TurnRequest, adoption: Adoption) -> Result<Turn, Error> {
+        Turn::adopt(self, request, adoption)
     }
 
     /// Starts a review as a turn; `target` as Codex takes it (`{"type":"uncommittedChanges"}` …).

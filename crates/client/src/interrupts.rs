@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bindery_core::ids::{ApprovalId, CallId, ThreadId};
 use bindery_core::interrupt::{Answer, Interrupt};
 use bindery_core::map::answer_to_reply;
+use bindery_core::wire::rpc::RequestId;
 use thiserror::Error;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Interrupts that are over, kept so that a late answer can be told why it is late.
 const REMEMBERED: usize = 1024;
@@ -19,6 +20,8 @@ const REMEMBERED: usize = 1024;
 #[derive(Clone, Debug, Default)]
 pub struct Interrupts {
     shelf: Arc<Mutex<Shelf>>,
+    /// How often anything has changed.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +42,8 @@ struct Entry {
 pub struct Record {
     /// The question.
     pub interrupt: Interrupt,
+    /// The server's own name for it, by which it asks again whoever comes later.
+    pub request: RequestId,
     /// How it stands.
     pub state: State,
 }
@@ -119,7 +124,24 @@ impl Interrupts {
             return Err(AnswerError::Over { token: token.clone(), why });
         };
         entry.record.state = State::Answered(answer);
+        drop(shelf);
+        self.changed();
         Ok(())
+    }
+
+    /// All that is known, and how it stands.
+    pub fn records(&self) -> Vec<Record> {
+        self.shelf().records.values().map(|entry| entry.record.clone()).collect()
+    }
+
+    /// Forgets everything: what is still asked is recorded again by whoever goes on with the turn.
+    pub fn forget(&self) {
+        *self.shelf() = Shelf::default();
+    }
+
+    /// Tells of every change from now on.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// An interrupt and how it stands.
@@ -155,11 +177,17 @@ impl Interrupts {
     }
 
     /// Records an interrupt; its answer comes out of the receiver.
-    pub(crate) fn open(&self, interrupt: &Interrupt) -> oneshot::Receiver<Answer> {
+    pub(crate) fn open(
+        &self,
+        request: &RequestId,
+        interrupt: &Interrupt,
+    ) -> oneshot::Receiver<Answer> {
         let (waiting, answer) = oneshot::channel();
-        let record = Record { interrupt: interrupt.clone(), state: State::Open };
-        let entry = Entry { record, waiting: Some(waiting) };
-        self.shelf().records.insert(interrupt.id.clone(), entry);
+        let (interrupt, request) = (interrupt.clone(), request.clone());
+        let token = interrupt.id.clone();
+        let record = Record { interrupt, request, state: State::Open };
+        self.shelf().records.insert(token, Entry { record, waiting: Some(waiting) });
+        self.changed();
         answer
     }
 
@@ -169,6 +197,7 @@ impl Interrupts {
             State::Answered(answer) => State::Delivered(answer.clone()),
             other => other.clone(),
         });
+        self.changed();
     }
 
     /// No answer is needed any more; one that is on its way is lost with the turn.
@@ -177,6 +206,11 @@ impl Interrupts {
             State::Open => State::Over(why.to_owned()),
             other => other.clone(),
         });
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -226,7 +260,7 @@ mod tests {
     fn an_answer_is_taken_once() {
         let interrupts = Interrupts::default();
         let asked = interrupt();
-        let mut answer = interrupts.open(&asked);
+        let mut answer = interrupts.open(&RequestId::Number(0), &asked);
         assert_eq!(interrupts.of_call(&asked.thread_id, &asked.call_id), Some(asked.id.clone()));
         assert_eq!(interrupts.answer(&asked.id, yes()), Ok(()));
         let again = interrupts.answer(&asked.id, Answer::decision(Decision::Decline));
@@ -241,7 +275,7 @@ mod tests {
     fn an_answer_that_does_not_fit_leaves_the_interrupt_open() {
         let interrupts = Interrupts::default();
         let asked = interrupt();
-        let _answer = interrupts.open(&asked);
+        let _answer = interrupts.open(&RequestId::Number(0), &asked);
         let rule = Answer::decision(Decision::AcceptWithRule(vec!["rm".into()]));
         assert_eq!(interrupts.answer(&asked.id, rule).unwrap_err().code(), "answer_unfit");
         let tool = Answer::ToolResult { content: vec![json!({})], success: true };
@@ -253,7 +287,7 @@ mod tests {
     fn late_and_unknown_answers_are_told_so() {
         let interrupts = Interrupts::default();
         let asked = interrupt();
-        drop(interrupts.open(&asked));
+        drop(interrupts.open(&RequestId::Number(0), &asked));
         assert_eq!(interrupts.answer(&asked.id, yes()).unwrap_err().code(), "interrupt_over");
         interrupts.over(&asked.id, "the turn was interrupted");
         let late = interrupts.answer(&asked.id, yes()).unwrap_err().to_string();
@@ -266,11 +300,11 @@ mod tests {
     fn what_is_over_is_forgotten_in_the_end() {
         let interrupts = Interrupts::default();
         let first = interrupt();
-        let _answer = interrupts.open(&first);
+        let _answer = interrupts.open(&RequestId::Number(0), &first);
         interrupts.over(&first.id, "over");
         for _ in 0..REMEMBERED {
             let asked = interrupt();
-            let _answer = interrupts.open(&asked);
+            let _answer = interrupts.open(&RequestId::Number(0), &asked);
             interrupts.over(&asked.id, "over");
         }
         assert_eq!(interrupts.get(&first.id), None);

@@ -29,7 +29,7 @@ use crate::compaction::{Compaction, compact};
 use crate::error::Error;
 use crate::interrupts::Interrupts;
 use crate::tools::ToolSet;
-use crate::turn::{Deadlines, Turn, TurnRequest};
+use crate::turn::{Adoption, Deadlines, Turn, TurnRequest};
 
 use self::staff::Staff;
 use self::step::Parked;
@@ -238,15 +238,37 @@ impl LanguageModel {
             declared_tools: names(&plan.dynamic_tools),
             marks: plan.marks,
             deadlines: self.settings.deadlines,
-            answerer: Arc::new(Staff {
-                tools: self.settings.tools.clone(),
-                declared: names(&plan.dynamic_tools),
-                others: self.settings.answerer.clone(),
-            }),
+            answerer: self.staff(&plan.dynamic_tools),
             interrupts: self.settings.interrupts.clone(),
         };
         let turn = self.server.start_turn(request).await?;
         Ok(Call { turn: Step::new(turn, self.parked.clone()), opened })
+    }
+
+    /// Goes on with a turn of this call that a process which is gone has started.
+    pub fn adopt(
+        &self,
+        options: &CallOptions,
+        thread_id: ThreadId,
+        adoption: Adoption,
+    ) -> Result<Turn, Error> {
+        let plan = plan(options, &self.settings.plan)?;
+        let mut request = TurnRequest::new(thread_id, "");
+        request.declared_tools = names(&plan.dynamic_tools);
+        request.marks = plan.marks;
+        request.deadlines = self.settings.deadlines;
+        request.answerer = self.staff(&plan.dynamic_tools);
+        request.interrupts = self.settings.interrupts.clone();
+        self.server.adopt_turn(request, adoption)
+    }
+
+    /// Who answers what a turn with these tools of its caller asks.
+    fn staff(&self, tools: &[serde_json::Value]) -> Arc<dyn Answerer> {
+        Arc::new(Staff {
+            tools: self.settings.tools.clone(),
+            declared: names(tools),
+            others: self.settings.answerer.clone(),
+        })
     }
 
     /// Compacts a thread that was just resumed, where the settings say so.

@@ -43,6 +43,7 @@ use self::seat::Seat;
 use crate::app_server::AppServer;
 use crate::error::Error;
 use crate::model::{Call, ModelSettings};
+use crate::turn::{Adoption, Turn};
 
 pub use self::key::WorkerKey;
 pub use self::settings::{BackOff, PoolSettings, Stats};
@@ -89,6 +90,12 @@ impl Pool {
     /// Counts, as of now.
     pub fn stats(&self) -> Stats {
         self.shared.stats()
+    }
+
+    /// Takes no more work and closes all connections at once, without stopping what runs: workers
+    /// that outlive their connection go on with it.
+    pub async fn let_go(&self) {
+        self.shared.let_go().await;
     }
 
     /// Refuses new work, lets turns end, interrupts those that do not, and ends all workers, at
@@ -150,6 +157,18 @@ impl PooledModel {
     /// Runs a call to its end; streaming and generating share one path.
     pub async fn generate(&self, options: &CallOptions, spec: Spec) -> Result<Generated, Error> {
         Ok(self.stream(options).await?.gathered(spec).await)
+    }
+
+    /// Goes on with a turn of this call that a process which is gone has started, on the worker
+    /// that has its thread.
+    pub async fn adopt(
+        &self,
+        options: &CallOptions,
+        thread: ThreadId,
+        adoption: Adoption,
+    ) -> Result<Turn, Error> {
+        let seat = self.pool.shared.seat(&self.key, Some(thread.clone())).await?;
+        seat.adopt(options, self.settings.clone(), thread, adoption)
     }
 
     /// Starts spare threads for conversations that begin like this call, and keeps them up from

@@ -19,7 +19,7 @@ pub mod unix;
 
 mod family;
 
-pub(crate) mod group;
+pub mod group;
 
 mod pump;
 

@@ -3,6 +3,8 @@
 //! A turn always ends with `finish`, whatever happens to Codex. Parts come through a bounded
 //! channel: while they are not taken, Codex is not read. Dropping the turn interrupts it.
 
+mod adopt;
+
 mod drive;
 
 mod gap;
@@ -116,6 +118,8 @@ impl std::fmt::Debug for TurnRequest {
         f.debug_struct("TurnRequest").field("thread_id", &self.thread_id).finish_non_exhaustive()
     }
 }
+
+pub use self::adopt::Adoption;
 
 /// A running turn.
 #[derive(Debug)]

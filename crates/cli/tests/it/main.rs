@@ -45,3 +45,12 @@ mod map;
 mod agent;
 
 mod prompt;
+
+#[cfg(target_os = "linux")]
+mod web;
+
+#[cfg(target_os = "linux")]
+mod daemon;
+
+#[cfg(target_os = "linux")]
+mod serve;

@@ -52,6 +52,11 @@ impl Step {
         self.control.turn_id()
     }
 
+    /// The turn itself, which goes on past the ends of its steps; none after its end.
+    pub fn into_turn(mut self) -> Option<Turn> {
+        self.turn.take()
+    }
+
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Part>> {
         let Some(turn) = &mut self.turn else { return Poll::Ready(None) };
         let part = std::task::ready!(Pin::new(turn).poll_next(cx));

@@ -127,6 +127,11 @@ impl Group {
         id
     }
 
+    /// Whether a worker was let go because it had nothing to do.
+    pub(super) fn is_ending(&self, id: WorkerId) -> bool {
+        self.workers.get(&id).is_some_and(|worker| worker.ending)
+    }
+
     /// A worker could not be started.
     pub(super) fn not_started(&mut self, reason: Arc<Error>, fx: &mut Effects<'_>) {
         self.starting -= 1;

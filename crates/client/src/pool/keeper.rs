@@ -109,6 +109,13 @@ impl Shared {
         self.tasks.wait().await;
     }
 
+    /// See [`super::Pool::let_go`].
+    pub(super) async fn let_go(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
     async fn keep(self: Arc<Self>) {
         let mut jobs = JoinSet::new();
         loop {

@@ -107,6 +107,9 @@ async fn start(shared: &Arc<Shared>, key: WorkerKey) {
     };
     let worker = shared.change(&key, |group, fx| group.started(server.clone(), fx));
     let end = server.peer().ended().await;
+    // Before it is replaced: the next one must not meet what is left of it.
+    let idle = shared.change(&key, |group, _| group.is_ending(worker));
+    shared.starter().ended(&key, idle).await;
     let reason = Error::Closed { status: end.status, stderr: end.stderr };
     shared.change(&key, |group, fx| group.ended(worker, reason, fx));
 }

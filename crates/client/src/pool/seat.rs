@@ -20,7 +20,7 @@ use crate::answerer::Answerer;
 use crate::app_server::AppServer;
 use crate::error::Error;
 use crate::model::{Call, ModelSettings, Threads};
-use crate::turn::TurnControl;
+use crate::turn::{Adoption, Turn, TurnControl};
 
 /// Room for one call.
 pub(super) struct Seat {
@@ -55,6 +55,22 @@ impl Seat {
             drop(reply.send(call));
         });
         outcome.await.unwrap_or(Err(Failure { error: Error::ShuttingDown, again: false }))
+    }
+
+    /// Goes on with a turn that runs already; it keeps the seat to its end.
+    pub(super) fn adopt(
+        self,
+        options: &CallOptions,
+        settings: ModelSettings,
+        thread: ThreadId,
+        adoption: Adoption,
+    ) -> Result<Turn, Error> {
+        let seat = Arc::new(self);
+        let answerer = Arc::new(Held { answerer: settings.answerer, _seat: seat.clone() });
+        let model = seat.ticket.model.with(ModelSettings { answerer, ..settings });
+        let turn = model.adopt(options, thread, adoption).map_err(|err| seat.failed(err))?;
+        seat.opened(turn.thread_id(), Some(turn.control()));
+        Ok(turn)
     }
 
     /// Starts the spare threads that calls like this want, in a task of its own too.

@@ -10,6 +10,12 @@ use crate::error::Error;
 pub trait Starter: Send + Sync + 'static {
     /// A new worker of this kind. Dropped, the future leaves nothing behind.
     fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, Error>>;
+
+    /// The connection to a worker is closed: because it had nothing to do (`idle`), or it was lost.
+    /// A worker that outlives its connection is ended here.
+    fn ended(&self, _key: &WorkerKey, _idle: bool) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Starts workers as child processes.

@@ -9,7 +9,7 @@ use super::family::{self, Member};
 
 /// The process group led by one child, and what its members started outside of it.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub struct Group {
     leader: u32,
     state: Mutex<State>,
 }
@@ -22,7 +22,8 @@ struct State {
 }
 
 impl Group {
-    pub(crate) fn new(leader: u32) -> Self {
+    /// The group of this child, which was started to lead one.
+    pub fn new(leader: u32) -> Self {
         Self { leader, state: Mutex::new(State { ours: true, family: Vec::new() }) }
     }
 
@@ -31,12 +32,12 @@ impl Group {
     }
 
     /// Looks up who belongs to it; to be done before the leader can go, and again if it lingers.
-    pub(crate) fn remember(&self) {
+    pub fn remember(&self) {
         self.state().remember(self.leader);
     }
 
     /// Asks every process of the group to end.
-    pub(crate) fn terminate(&self) {
+    pub fn terminate(&self) {
         let mut state = self.state();
         state.remember(self.leader);
         if state.ours {
@@ -45,7 +46,7 @@ impl Group {
     }
 
     /// Ends all of them.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         let mut state = self.state();
         state.remember(self.leader);
         state.kill(self.leader);
@@ -55,7 +56,7 @@ impl Group {
     ///
     /// While any process is left in the group the system does not give its number away; if none is,
     /// the call comes within microseconds of the reaping.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         let mut state = self.state();
         state.kill(self.leader);
         state.ours = false;
@@ -98,7 +99,7 @@ pub(crate) fn signal(status: ExitStatus) -> Option<String> {
 }
 
 /// How a process ended, in words.
-pub(crate) fn describe(status: ExitStatus) -> String {
+pub fn describe(status: ExitStatus) -> String {
     match (status.code(), system::signal(status)) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some((number, Some(name)))) => format!("signal {number} ({name})"),

@@ -33,10 +33,12 @@ pub(super) struct Drive {
     pub(super) clock: Clock,
     /// What keeps a lost connection from doubling or tearing what is told.
     pub(super) gap: Gap,
+    /// Questions that another process was asked, under the names they had there.
+    pub(super) known: Vec<(RequestId, Interrupt)>,
     /// `finish`, held back until it may be told.
     last: Option<Part>,
     /// Codex has begun to run the turn.
-    begun: bool,
+    pub(super) begun: bool,
 }
 
 /// When patience ends.
@@ -94,6 +96,7 @@ impl Drive {
             errands: JoinSet::new(),
             clock: Clock { started: now, last: now, stopping: None, left: None },
             gap: Gap::default(),
+            known: Vec::new(),
             last: None,
             begun: false,
         }
@@ -246,7 +249,12 @@ impl Drive {
         if self.is_repeated(&id) {
             return;
         }
-        let (parts, interrupt) = self.mapper.ask(&Interrupts::token(), request);
+        let known = self.known.iter().position(|(known, _)| *known == id);
+        let (parts, interrupt) = match known.map(|at| self.known.swap_remove(at)) {
+            // It was told before; only its answer is missing.
+            Some((_, interrupt)) => (Vec::new(), Some(interrupt)),
+            None => self.mapper.ask(&Interrupts::token(), request),
+        };
         match interrupt {
             Some(interrupt) => {
                 if self.questions.ask(id, interrupt) {

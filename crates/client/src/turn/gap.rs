@@ -70,6 +70,11 @@ impl Gap {
         self.catching = JoinSet::new();
     }
 
+    /// These items were told to their end before, by another process.
+    pub(super) fn know(&mut self, thread: &ThreadId, items: Vec<ItemId>) {
+        self.done.extend(items.into_iter().map(|item| (thread.clone(), item)));
+    }
+
     /// There is a connection: what comes over it waits until the gap is closed.
     pub(super) fn hold(&mut self) {
         self.open();

@@ -67,7 +67,7 @@ impl Questions {
     ///
     /// To be called before anybody is shown it.
     pub(super) fn ask(&mut self, id: RequestId, interrupt: Interrupt) -> bool {
-        let by_token = self.interrupts.open(&interrupt);
+        let by_token = self.interrupts.open(&id, &interrupt);
         let left = self.answerer.leaves(&interrupt);
         let answering = answering(
             self.interrupts.clone(),

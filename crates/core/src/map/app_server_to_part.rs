@@ -11,6 +11,8 @@ mod notice;
 
 mod question;
 
+mod recall;
+
 mod runs;
 
 mod tools;
@@ -22,6 +24,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use self::agents::Agents;
+pub use self::recall::finished_items;
 use self::runs::{Channel, Runs};
 use self::tools::Tools;
 pub use self::usage::Ledger;

@@ -24,6 +24,11 @@ impl Agents {
         self.known.entry(ThreadId::new(thread)).or_default();
     }
 
+    /// A thread that the turn works with, and its mapper.
+    pub(super) fn put(&mut self, thread: &ThreadId, mapper: Option<TurnMapper>) {
+        self.known.insert(thread.clone(), mapper.map(Box::new));
+    }
+
     /// The threads seen so far, those of sub-agents' sub-agents too.
     pub(super) fn threads(&self) -> Vec<ThreadId> {
         let nested = self.known.values().flatten().flat_map(|mapper| mapper.agent_threads());

@@ -147,6 +147,30 @@ impl Runs {
         }
     }
 
+    /// A run that was begun, as its start tells.
+    pub(super) fn remember_start(&mut self, item: &ItemId, channel: Channel, id: &PartId) {
+        self.used.insert(id.clone());
+        self.begun.insert((item.clone(), channel));
+        let (item, text) = (item.clone(), String::new());
+        self.open.push(Run { item, channel, id: id.clone(), text, shown: None });
+    }
+
+    /// Text that a run has told.
+    pub(super) fn remember_delta(&mut self, id: &PartId, delta: &str) {
+        // More of it means that another attempt has taken it up.
+        if let Some(at) = self.abandoned.iter().position(|run| run.id == *id) {
+            self.open.push(self.abandoned.remove(at));
+        }
+        let run = self.open.iter_mut().find(|run| run.id == *id);
+        run.into_iter().for_each(|run| run.text.push_str(delta));
+    }
+
+    /// A run that has ended.
+    pub(super) fn remember_end(&mut self, id: &PartId) {
+        self.open.retain(|run| run.id != *id);
+        self.abandoned.retain(|run| run.id != *id);
+    }
+
     fn find(&self, item: &ItemId, channel: Channel) -> Option<usize> {
         self.open.iter().position(|run| run.item == *item && run.channel == channel)
     }

@@ -191,6 +191,34 @@ impl Tools {
         }
     }
 
+    /// A call that was announced.
+    pub(super) fn remember_start(&mut self, id: &CallId, name: &str) {
+        let (id, name) = (id.clone(), name.to_owned());
+        self.open.push(Call { id, name, called: false, tail: String::new(), changes: Vec::new() });
+    }
+
+    /// A call that was told with its input.
+    pub(super) fn remember_call(&mut self, told: &ToolCall) {
+        let call = self.open.iter_mut().find(|call| call.id == told.tool_call_id);
+        if let Some(call) = call {
+            call.called = true;
+            call.changes = changes_of(&serde_json::from_str(&told.input).unwrap_or_default());
+        }
+    }
+
+    /// A result that was told, preliminary or not.
+    pub(super) fn remember_result(&mut self, told: &ToolResult) {
+        if !told.preliminary {
+            self.done.insert(told.tool_call_id.clone());
+            self.open.retain(|call| call.id != told.tool_call_id);
+            return;
+        }
+        let call = self.open.iter_mut().find(|call| call.id == told.tool_call_id);
+        if let (Some(call), Some(tail)) = (call, told.result["output"].as_str()) {
+            call.tail = tail.to_owned();
+        }
+    }
+
     fn find(&mut self, item: &ItemId) -> Option<&mut Call> {
         self.open.iter_mut().find(|call| call.id.as_str() == item.as_str())
     }

@@ -13,6 +13,11 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// The ledger of a turn before which the thread had used so much.
+    pub fn after(total: Tokens) -> Self {
+        Self { before: Some(total), now: None }
+    }
+
     /// Takes an update. One that belongs to another turn (Codex replays the last after a resume)
     /// only moves the base line.
     pub fn update(&mut self, usage: &TokenUsage, of_this_turn: bool) {

@@ -1,0 +1,28 @@
+//! What handlers share.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::interrupts::Desk;
+use crate::store::Store;
+use crate::tenant::Tenants;
+use crate::turns::Runner;
+
+/// Everything behind the API; clones share it.
+#[derive(Clone)]
+pub struct App {
+    /// Settings.
+    pub config: Arc<Config>,
+    /// What is kept.
+    pub store: Arc<dyn Store>,
+    /// Who may speak.
+    pub tenants: Tenants,
+    /// Who runs turns.
+    pub runner: Runner,
+    /// Where questions are answered.
+    pub desk: Desk,
+    /// Set when the server stops: streams end then.
+    pub stop: CancellationToken,
+}

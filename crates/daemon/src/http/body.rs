@@ -1,0 +1,72 @@
+//! JSON bodies: of the right type, within bounds, with nothing in them that we do not know.
+
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::app::App;
+use super::problem::respond;
+use crate::error::Error;
+
+/// A JSON body that was read.
+#[derive(Debug)]
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
+        let bytes = json_bytes(request, app).await?;
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Self(value)),
+            Err(err) => Err(Error::invalid("body", err.to_string()).into_response()),
+        }
+    }
+}
+
+/// A JSON body that may be missing.
+#[derive(Debug)]
+pub struct Perhaps<T>(pub T);
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for Perhaps<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
+        let bytes = json_bytes(request, app).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Self(value)),
+            Err(err) => Err(Error::invalid("body", err.to_string()).into_response()),
+        }
+    }
+}
+
+/// A form or text, which a page of another origin can send without asking, is not JSON.
+async fn json_bytes(request: Request, app: &App) -> Result<Bytes, Response> {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let detail = "the body must be `application/json`";
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Err(respond(status, "unsupported_media_type", detail, None));
+    }
+    let limit = app.config.http.body_limit;
+    to_bytes(request.into_body(), limit).await.map_err(|_| {
+        let detail = format!("the body is longer than {limit} bytes, or broken off");
+        respond(StatusCode::PAYLOAD_TOO_LARGE, "body_too_long", detail, None)
+    })
+}
+
+/// A JSON response.
+pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => (status, [(CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(err) => Error::Internal(err.to_string()).into_response(),
+    }
+}

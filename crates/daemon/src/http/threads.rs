@@ -1,0 +1,318 @@
+//! Threads: made, listed, read, named, forked, put away, made shorter, reviewed.
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::app::App;
+use super::body::{Body, Perhaps, json};
+use super::turns::{TurnView, submit};
+use crate::clock::{self, Millis};
+use crate::error::Error;
+use crate::store::{Change, Paging, ThreadRow, TurnKind};
+use crate::tenant::{Caller, confined};
+use crate::turns::NewTurn;
+
+/// A thread.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadView {
+    /// Its name.
+    pub id: String,
+    /// The backend's own name for it, once it has run: that of its session file.
+    pub session_id: Option<String>,
+    /// What runs it: `codex` or `engine`.
+    pub backend: String,
+    /// For people.
+    pub title: Option<String>,
+    /// The folder it works in.
+    pub cwd: String,
+    /// Settings of all its turns.
+    pub settings: Value,
+    /// Tools that its callers run.
+    pub tools: Value,
+    /// Tokens it has used, as the backend counts.
+    pub usage: Option<Value>,
+    /// Put away.
+    pub archived: bool,
+    /// When it was made, in milliseconds since 1970.
+    pub created_at: Millis,
+    /// When it last changed.
+    pub updated_at: Millis,
+}
+
+impl From<ThreadRow> for ThreadView {
+    fn from(row: ThreadRow) -> Self {
+        Self {
+            id: row.id,
+            session_id: row.session,
+            backend: row.backend,
+            title: row.title,
+            cwd: row.cwd,
+            settings: row.settings,
+            tools: row.tools,
+            usage: row.usage,
+            archived: row.archived,
+            created_at: row.created,
+            updated_at: row.updated,
+        }
+    }
+}
+
+/// A list, newest first.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Page<T> {
+    /// What is on this page.
+    pub data: Vec<T>,
+    /// Give it as `before` for the next page; none on the last.
+    pub next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A page of up to `limit`, read with one more to see whether there is a next.
+    pub fn of(mut data: Vec<T>, limit: usize, id: impl Fn(&T) -> String) -> Self {
+        let more = data.len() > limit;
+        data.truncate(limit);
+        let next = data.last().filter(|_| more).map(id);
+        Self { data, next }
+    }
+}
+
+/// Which page of a list.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct PageQuery {
+    /// At most so many; 50 if it does not say, 200 at most.
+    pub limit: Option<u32>,
+    /// Only what is older than this.
+    pub before: Option<String>,
+    /// Those that are put away instead of those that are not.
+    pub archived: Option<bool>,
+}
+
+impl PageQuery {
+    /// How many, within bounds.
+    pub fn limit(&self) -> usize {
+        self.limit.unwrap_or(50).clamp(1, 200) as usize
+    }
+
+    /// The page to read, with one more.
+    pub fn paging(&self) -> Paging {
+        Paging { before: self.before.clone(), limit: self.limit() + 1 }
+    }
+}
+
+/// A new thread.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct NewThread {
+    /// For people.
+    pub title: Option<String>,
+    /// The folder it works in, below the tenant's root; the root itself if it does not say.
+    pub cwd: Option<String>,
+    /// `codex`, `engine` or `auto`.
+    pub backend: Option<String>,
+    /// Settings of all its turns: `model`, `effort`, `approvalPolicy`, `sandbox` …
+    #[schema(value_type = Object)]
+    pub settings: Map<String, Value>,
+    /// Tools that its callers run, as the AI SDK declares them.
+    #[schema(value_type = Vec<Object>)]
+    pub tools: Vec<Value>,
+    /// A session of the tenant's to go on with.
+    pub session_id: Option<String>,
+}
+
+/// Makes a thread. Nothing is started before its first turn.
+pub async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Perhaps(new): Perhaps<NewThread>,
+) -> Result<Response, Error> {
+    let row = make(&app, &caller, new, None)?;
+    app.store.commit(vec![Change::AddThread(Box::new(row.clone()))]).await?;
+    Ok(json(StatusCode::CREATED, &ThreadView::from(row)))
+}
+
+/// A row for a new thread, checked.
+pub fn make(
+    app: &App,
+    caller: &Caller,
+    new: NewThread,
+    fork: Option<Value>,
+) -> Result<ThreadRow, Error> {
+    let settings = &caller.tenant.settings;
+    settings.policy.check(&new.settings)?;
+    if new.settings.contains_key("cwd") {
+        return Err(Error::invalid("settings.cwd", "the folder is a field of the thread"));
+    }
+    let cwd = confined(&settings.root, new.cwd.as_deref())?;
+    let now = clock::now();
+    Ok(ThreadRow {
+        id: format!("thr_{}", Uuid::now_v7().simple()),
+        tenant: caller.tenant.id.clone(),
+        session: new.session_id,
+        backend: app.runner.workers().backend(new.backend.as_deref())?.to_owned(),
+        title: new.title,
+        cwd: cwd.display().to_string(),
+        settings: Value::Object(new.settings),
+        tools: Value::Array(new.tools),
+        fork,
+        usage: None,
+        created: now,
+        updated: now,
+        archived: false,
+    })
+}
+
+/// Lists threads, newest first.
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, Error> {
+    let archived = query.archived.unwrap_or(false);
+    let rows = app.store.threads(&caller.tenant.id, archived, query.paging()).await?;
+    let views = rows.into_iter().map(ThreadView::from).collect();
+    Ok(json(StatusCode::OK, &Page::of(views, query.limit(), |view: &ThreadView| view.id.clone())))
+}
+
+/// The caller's thread of this name.
+pub async fn find(app: &App, caller: &Caller, thread: &str) -> Result<ThreadRow, Error> {
+    let row = app.store.thread(&caller.tenant.id, thread).await?;
+    row.ok_or_else(|| Error::not_found("thread", thread))
+}
+
+/// Reads a thread.
+pub async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path<String>,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &thread).await?;
+    Ok(json(StatusCode::OK, &ThreadView::from(row)))
+}
+
+/// A thread's new name.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rename {
+    /// For people.
+    pub title: String,
+}
+
+/// Names a thread.
+pub async fn rename(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path<String>,
+    Body(rename): Body<Rename>,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &thread).await?;
+    let change = Change::NameThread { thread: row.id, title: rename.title, at: clock::now() };
+    app.store.commit(vec![change]).await?;
+    read(State(app), caller, Path(thread)).await
+}
+
+/// Copies a thread into a new one, which goes its own way from its first turn on.
+pub async fn fork(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path<String>,
+    Perhaps(new): Perhaps<NewThread>,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &thread).await?;
+    let Some(session) = &row.session else {
+        let message = format!("thread `{thread}` has not run yet");
+        return Err(Error::Conflict { code: "thread_empty", message });
+    };
+    let mut settings = row.settings.as_object().cloned().unwrap_or_default();
+    settings.extend(new.settings);
+    let tools = if new.tools.is_empty() {
+        row.tools.as_array().cloned().unwrap_or_default()
+    } else {
+        new.tools
+    };
+    let new = NewThread {
+        title: new.title.or(row.title),
+        cwd: new.cwd.or(Some(row.cwd)),
+        backend: new.backend.or(Some(row.backend)),
+        settings,
+        tools,
+        session_id: None,
+    };
+    let copy = make(&app, &caller, new, Some(json!({ "session": session, "thread": row.id })))?;
+    app.store.commit(vec![Change::AddThread(Box::new(copy.clone()))]).await?;
+    Ok(json(StatusCode::CREATED, &ThreadView::from(copy)))
+}
+
+/// Puts a thread away.
+pub async fn archive(
+    state: State<App>,
+    caller: Caller,
+    path: Path<String>,
+) -> Result<Response, Error> {
+    set_archived(state, caller, path, true).await
+}
+
+/// Takes a thread out again.
+pub async fn unarchive(
+    state: State<App>,
+    caller: Caller,
+    path: Path<String>,
+) -> Result<Response, Error> {
+    set_archived(state, caller, path, false).await
+}
+
+async fn set_archived(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path<String>,
+    archived: bool,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &thread).await?;
+    let change = Change::ArchiveThread { thread: row.id, archived, at: clock::now() };
+    app.store.commit(vec![change]).await?;
+    read(State(app), caller, Path(thread)).await
+}
+
+/// Makes a thread's history shorter, as a turn.
+pub async fn compact(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path<String>,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &thread).await?;
+    let new = NewTurn { kind: TurnKind::Compact, request: json!({}), key: None };
+    submit(&app, &caller, &row, new).await
+}
+
+/// What to review.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewReview {
+    /// As Codex takes it: `{"type": "uncommittedChanges"}`, `{"type": "baseBranch", …}` …
+    #[schema(value_type = Object)]
+    pub target: Map<String, Value>,
+}
+
+/// Reviews changes, as a turn.
+pub async fn review(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path<String>,
+    Body(review): Body<NewReview>,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &thread).await?;
+    let request = Value::Object(review.target);
+    let new = NewTurn { kind: TurnKind::Review, request, key: None };
+    submit(&app, &caller, &row, new).await
+}
+
+/// For the API document.
+pub type TurnResponse = TurnView;

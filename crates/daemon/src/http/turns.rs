@@ -1,0 +1,241 @@
+//! Turns: started, listed, read, followed, steered, stopped.
+
+use std::time::Duration;
+
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bindery_core::call::CallOptions;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use super::app::App;
+use super::body::{Body, json};
+use super::sse;
+use super::threads::{Page, PageQuery, find as find_thread};
+use crate::clock::Millis;
+use crate::error::Error;
+use crate::store::{ThreadRow, TurnKind, TurnRow, TurnState};
+use crate::tenant::Caller;
+use crate::turns::{NewTurn, steering};
+
+/// A turn.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnView {
+    /// Its name.
+    pub id: String,
+    /// Its thread.
+    pub thread_id: String,
+    /// What it does.
+    pub kind: TurnKind,
+    /// How it stands.
+    pub state: TurnState,
+    /// Why it failed: `{code, message}`.
+    pub error: Option<Value>,
+    /// The thread can go on after it although it did not end well.
+    pub resumable: bool,
+    /// Tokens it used.
+    pub usage: Option<Value>,
+    /// The number of its last event.
+    pub last_event: u64,
+    /// When it was asked for, in milliseconds since 1970.
+    pub created_at: Millis,
+    /// When it began.
+    pub started_at: Option<Millis>,
+    /// When it ended.
+    pub ended_at: Option<Millis>,
+}
+
+impl From<TurnRow> for TurnView {
+    fn from(row: TurnRow) -> Self {
+        Self {
+            id: row.id,
+            thread_id: row.thread,
+            kind: row.kind,
+            state: row.state,
+            error: row.error,
+            resumable: row.resumable,
+            usage: row.usage,
+            last_event: row.last,
+            created_at: row.created,
+            started_at: row.started,
+            ended_at: row.ended,
+        }
+    }
+}
+
+/// What to run.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewPrompt {
+    /// Text, or parts as a user message of the AI SDK has them: text and files.
+    #[schema(value_type = Object)]
+    pub input: Value,
+    /// Settings of this turn and those after it: `model`, `effort`, `summary` …
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub settings: Map<String, Value>,
+    /// Tools that the caller runs, as the AI SDK declares them; fixed at a thread's first turn.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub tools: Option<Vec<Value>>,
+    /// JSON Schema of the answer.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub output_schema: Option<Value>,
+}
+
+impl NewPrompt {
+    /// The call of the AI SDK that it is.
+    pub fn call(&self) -> Result<CallOptions, Error> {
+        let content = match &self.input {
+            Value::String(text) => json!([{ "type": "text", "text": text }]),
+            Value::Array(parts) if !parts.is_empty() => json!(parts),
+            _ => return Err(Error::invalid("input", "it must be text or a list of parts")),
+        };
+        let mut call = json!({
+            "prompt": [{ "role": "user", "content": content }],
+            "providerOptions": { "codex": self.settings },
+        });
+        if let Some(tools) = &self.tools {
+            call["tools"] = json!(tools);
+        }
+        if let Some(schema) = &self.output_schema {
+            call["responseFormat"] = json!({ "type": "json", "schema": schema });
+        }
+        serde_json::from_value(call).map_err(|err| Error::invalid("body", err.to_string()))
+    }
+}
+
+/// Puts a turn into the queue of its thread. With an `Idempotency-Key`, asking again is asking once.
+pub async fn start(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewPrompt>,
+) -> Result<Response, Error> {
+    let row = find_thread(&app, &caller, &thread).await?;
+    caller.tenant.settings.policy.check(&new.settings)?;
+    let call = new.call()?;
+    // What cannot be run is told now, not by a turn that fails.
+    steering(&call)?;
+    let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key: key(&headers)? };
+    submit(&app, &caller, &row, new).await
+}
+
+/// The caller's name for a request.
+pub fn key(headers: &HeaderMap) -> Result<Option<String>, Error> {
+    let Some(header) = headers.get("idempotency-key") else { return Ok(None) };
+    let text = header.to_str().ok().filter(|text| !text.is_empty() && text.len() <= 255);
+    match text {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Err(Error::invalid("Idempotency-Key", "use 1 to 255 printable characters")),
+    }
+}
+
+/// Submits a turn: 201 for a new one, 200 for one whose key was known.
+pub async fn submit(
+    app: &App,
+    caller: &Caller,
+    thread: &ThreadRow,
+    new: NewTurn,
+) -> Result<Response, Error> {
+    let (turn, new) = app.runner.submit(&caller.tenant, thread, new).await?;
+    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(json(status, &TurnView::from(turn)))
+}
+
+/// Lists the turns of a thread, newest first.
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, Error> {
+    let row = find_thread(&app, &caller, &thread).await?;
+    let rows = app.store.turns(&caller.tenant.id, &row.id, query.paging()).await?;
+    let views = rows.into_iter().map(TurnView::from).collect();
+    Ok(json(StatusCode::OK, &Page::of(views, query.limit(), |view: &TurnView| view.id.clone())))
+}
+
+/// The caller's turn of this name.
+pub async fn find(app: &App, caller: &Caller, turn: &str) -> Result<TurnRow, Error> {
+    let row = app.store.turn(&caller.tenant.id, turn).await?;
+    row.ok_or_else(|| Error::not_found("turn", turn))
+}
+
+/// Reads a turn.
+pub async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    Path(turn): Path<String>,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &turn).await?;
+    Ok(json(StatusCode::OK, &TurnView::from(row)))
+}
+
+/// Where to begin.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// The number of the last event that is known; `Last-Event-ID` is stronger.
+    pub after: Option<u64>,
+}
+
+/// Follows a turn from any event to its end, as SSE.
+pub async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    Path(turn): Path<String>,
+    Query(query): Query<EventQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Error> {
+    // Before the row is read: a turn that ends in between is then over in both.
+    let after = sse::last_event_id(&headers, query.after)?;
+    let row = find(&app, &caller, &turn).await?;
+    if row.state.is_over() && after >= row.last {
+        // Nothing more will come; this keeps a browser from asking for ever.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let reader = app.runner.read(&row.id, after);
+    let quiet = Duration::from_secs(app.config.http.keep_alive_seconds.max(1));
+    Ok(sse::respond(reader, quiet, app.stop.clone()))
+}
+
+/// What to add to a turn that runs.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Steer {
+    /// Text, or parts as a user message of the AI SDK has them.
+    #[schema(value_type = Object)]
+    pub input: Value,
+}
+
+/// Adds to a turn while it runs.
+pub async fn steer(
+    State(app): State<App>,
+    caller: Caller,
+    Path(turn): Path<String>,
+    Body(steer): Body<Steer>,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &turn).await?;
+    let settings = Map::new();
+    let prompt = NewPrompt { input: steer.input, settings, tools: None, output_schema: None };
+    app.runner.steer(&row, steering(&prompt.call()?)?).await?;
+    Ok(json(StatusCode::ACCEPTED, &json!({ "turnId": row.id })))
+}
+
+/// Stops a turn that waits or runs.
+pub async fn interrupt(
+    State(app): State<App>,
+    caller: Caller,
+    Path(turn): Path<String>,
+) -> Result<Response, Error> {
+    let row = find(&app, &caller, &turn).await?;
+    app.runner.interrupt(&row).await?;
+    Ok(json(StatusCode::ACCEPTED, &json!({ "turnId": row.id })))
+}

@@ -1,0 +1,208 @@
+//! All of it together: from settings to a running server, and back down.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock;
+use crate::config::Config;
+use crate::error::Error;
+use crate::http::{self, app::App};
+use crate::interrupts::{Desk, Hooks};
+use crate::store::sqlite::{Sqlite, Sync};
+use crate::store::{Change, Store};
+use crate::tenant::{Policy, Tenant, TenantSettings, Tenants};
+use crate::turns::Runner;
+use crate::workers::{Program, Workers};
+
+/// The name of the tenant that is there from the first start.
+pub const FIRST_TENANT: &str = "default";
+
+/// What is left behind when the server stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// Workers and the turns in them, for the next daemon.
+    Workers,
+    /// Nothing.
+    Nothing,
+}
+
+/// How often old events are looked for.
+const SWEEP: Duration = Duration::from_secs(3600);
+
+/// A server that is ready.
+pub struct Server {
+    app: App,
+    listener: TcpListener,
+    hooks: Hooks,
+    /// The token of the first tenant, if it was made just now; shown once.
+    pub first_token: Option<String>,
+    /// Keeps a second daemon from the same data folder.
+    _lock: fs::File,
+}
+
+impl Server {
+    /// Opens the store, takes up what was left, and listens.
+    pub async fn start(config: Config, program: Program) -> Result<Self, Error> {
+        let config = Arc::new(absolute(config)?);
+        make_data(&config.data)?;
+        let lock = lock(&config.data)?;
+        let store = open_store(&config)?;
+        let tenants = Tenants::new(store.clone());
+        let first_token = first_tenant(&config, &tenants).await?;
+        let workers = Workers::start(&config, program, store.clone())?;
+        let hooks = Hooks::new(store.clone());
+        let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
+        let listening = TcpListener::bind(config.listen).await;
+        let listener = listening.map_err(|err| Error::Config {
+            what: format!("listen on {}", config.listen),
+            why: err.to_string(),
+        })?;
+        runner.recover().await?;
+        let desk = Desk::new(store.clone(), runner.clone());
+        let stop = CancellationToken::new();
+        let app = App { config, store, tenants, runner, desk, stop };
+        Ok(Self { app, listener, hooks, first_token, _lock: lock })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> std::io::Result<std::net::SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What is behind the API.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Serves until `stop` says what to leave behind, then lets go.
+    pub async fn run(
+        self,
+        stop: impl Future<Output = Leave> + Send + 'static,
+    ) -> Result<(), Error> {
+        let Self { app, listener, hooks, .. } = self;
+        let tasks = TaskTracker::new();
+        tasks.spawn(hooks.run(app.stop.clone()));
+        tasks.spawn(forget(app.clone()));
+        let http = &app.config.http;
+        let (read, grace) =
+            (Duration::from_secs(http.read_seconds), Duration::from_secs(http.stop_seconds));
+        let closing = app.stop.clone();
+        // Streams end when the server stops; their readers come back to the next one.
+        let stopper = tasks.spawn(async move {
+            let leave = stop.await;
+            closing.cancel();
+            leave
+        });
+        http::listen::serve(listener, http::router(app.clone()), read, grace, app.stop.clone())
+            .await;
+        tracing::info!("stopping");
+        app.runner.stop().await;
+        let leave = stopper.await.unwrap_or(Leave::Workers);
+        let end = leave == Leave::Nothing || app.config.exit_with_parent;
+        app.runner.workers().stop(end).await;
+        tasks.close();
+        tasks.wait().await;
+        Ok(app.store.close().await?)
+    }
+}
+
+/// Opens the store in the data folder.
+pub fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
+    let sync = match config.store.survive_power_failure {
+        true => Sync::Machine,
+        false => Sync::Process,
+    };
+    Ok(Arc::new(Sqlite::open(&config.data.join("bindery.sqlite"), sync)?))
+}
+
+/// Makes the data folder, for our eyes only.
+pub fn make_data(data: &Path) -> Result<(), Error> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(data).map_err(|err| Error::io(data, err))
+}
+
+fn absolute(mut config: Config) -> Result<Config, Error> {
+    let data = std::path::absolute(&config.data);
+    config.data = data.map_err(|err| Error::io(&config.data, err))?;
+    Ok(config)
+}
+
+/// Two daemons on one folder would both run its turns.
+fn lock(data: &Path) -> Result<fs::File, Error> {
+    let path = data.join("lock");
+    let file = fs::File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|err| Error::io(&path, err))?;
+    file.try_lock().map_err(|_| Error::Config {
+        what: data.display().to_string(),
+        why: "another daemon uses this data folder".to_owned(),
+    })?;
+    Ok(file)
+}
+
+/// At the first start there is a tenant, and a token for it.
+async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<String>, Error> {
+    if !tenants.list().await?.is_empty() {
+        return Ok(None);
+    }
+    let here = || std::env::current_dir().map_err(|err| Error::io(Path::new("."), err));
+    let root = config.root.clone().map_or_else(here, Ok)?;
+    let mut settings = TenantSettings::new(codex_home(config)?, root);
+    // The first tenant is whoever starts the daemon, who may do all this anyway.
+    settings.policy = Policy { full_access: true, config: true };
+    let tenant: Tenant = tenants.add(FIRST_TENANT, settings).await?;
+    let token = tenants.token(&tenant, "first start", true).await?;
+    write_secret(&config.data.join("token"), &token)?;
+    Ok(Some(token))
+}
+
+fn codex_home(config: &Config) -> Result<PathBuf, Error> {
+    if let Some(home) = &config.codex_home {
+        return Ok(home.clone());
+    }
+    if let Some(home) = std::env::var_os("CODEX_HOME").filter(|home| !home.is_empty()) {
+        return Ok(home.into());
+    }
+    let home = std::env::home_dir().ok_or_else(|| Error::Config {
+        what: "codex_home".to_owned(),
+        why: "there is no home folder; say where Codex keeps its files".to_owned(),
+    })?;
+    Ok(home.join(".codex"))
+}
+
+/// Writes a file that only we can read, from its first moment on.
+fn write_secret(path: &Path, secret: &str) -> Result<(), Error> {
+    use std::io::Write as _;
+    let mut options = fs::File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(|err| Error::io(path, err))?;
+    writeln!(file, "{secret}").map_err(|err| Error::io(path, err))
+}
+
+/// Forgets the events of turns that ended long ago.
+async fn forget(app: App) {
+    let days = i64::from(app.config.store.retention_days);
+    if days == 0 {
+        return;
+    }
+    loop {
+        let before = clock::now() - days * 24 * 3600 * 1000;
+        if let Err(err) = app.store.commit(vec![Change::Forget { before }]).await {
+            tracing::error!(%err, "old events are not forgotten");
+        }
+        tokio::select! {
+            () = app.stop.cancelled() => return,
+            () = tokio::time::sleep(SWEEP) => {}
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The reads.
+
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use super::row;
+use crate::clock::Millis;
+use crate::store::{
+    Chunk, Delivery, InterruptFilter, InterruptRow, Paging, StoreError, ThreadRow, TokenRow,
+    TurnRow, WorkerRow,
+};
+use crate::tenant::Tenant;
+
+type Mapped<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
+
+fn all<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: Mapped<T>,
+) -> Result<Vec<T>, StoreError> {
+    let mut statement = db.prepare_cached(sql)?;
+    let rows = statement.query_map(params, map)?;
+    Ok(rows.collect::<rusqlite::Result<Vec<T>>>()?)
+}
+
+fn one<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: Mapped<T>,
+) -> Result<Option<T>, StoreError> {
+    Ok(db.prepare_cached(sql)?.query_row(params, map).optional()?)
+}
+
+pub(super) fn tenants(db: &Connection) -> Result<Vec<Tenant>, StoreError> {
+    all(db, "SELECT * FROM tenant ORDER BY name", [], row::tenant)
+}
+
+pub(super) fn tenant(db: &Connection, id: &str) -> Result<Option<Tenant>, StoreError> {
+    one(db, "SELECT * FROM tenant WHERE id = ?1", [id], row::tenant)
+}
+
+pub(super) fn token(db: &Connection, hash: &str) -> Result<Option<TokenRow>, StoreError> {
+    one(db, "SELECT * FROM token WHERE hash = ?1", [hash], row::token)
+}
+
+pub(super) fn tokens(db: &Connection, tenant: &str) -> Result<Vec<TokenRow>, StoreError> {
+    let sql = "SELECT * FROM token WHERE tenant = ?1 ORDER BY created, id";
+    all(db, sql, [tenant], row::token)
+}
+
+pub(super) fn thread(
+    db: &Connection,
+    tenant: &str,
+    id: &str,
+) -> Result<Option<ThreadRow>, StoreError> {
+    let sql = "SELECT * FROM thread WHERE id = ?1 AND tenant = ?2";
+    one(db, sql, [id, tenant], row::thread)
+}
+
+pub(super) fn thread_of_session(
+    db: &Connection,
+    tenant: &str,
+    session: &str,
+) -> Result<Option<ThreadRow>, StoreError> {
+    let sql = "SELECT * FROM thread WHERE tenant = ?1 AND session = ?2";
+    one(db, sql, [tenant, session], row::thread)
+}
+
+/// Names are made from the time, so newest first is by name.
+pub(super) fn threads(
+    db: &Connection,
+    tenant: &str,
+    archived: bool,
+    page: &Paging,
+) -> Result<Vec<ThreadRow>, StoreError> {
+    let sql = "SELECT * FROM thread WHERE tenant = ?1 AND archived = ?2
+        AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4";
+    let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
+    all(db, sql, params![tenant, archived, page.before, limit], row::thread)
+}
+
+pub(super) fn turn(db: &Connection, tenant: &str, id: &str) -> Result<Option<TurnRow>, StoreError> {
+    one(db, "SELECT * FROM turn WHERE id = ?1 AND tenant = ?2", [id, tenant], row::turn)
+}
+
+pub(super) fn turn_of_key(
+    db: &Connection,
+    tenant: &str,
+    key: &str,
+) -> Result<Option<TurnRow>, StoreError> {
+    one(db, "SELECT * FROM turn WHERE tenant = ?1 AND key = ?2", [tenant, key], row::turn)
+}
+
+pub(super) fn turns(
+    db: &Connection,
+    tenant: &str,
+    thread: &str,
+    page: &Paging,
+) -> Result<Vec<TurnRow>, StoreError> {
+    let sql = "SELECT * FROM turn WHERE thread = ?1 AND tenant = ?2
+        AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4";
+    let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
+    all(db, sql, params![thread, tenant, page.before, limit], row::turn)
+}
+
+pub(super) fn unfinished(db: &Connection) -> Result<Vec<TurnRow>, StoreError> {
+    all(db, "SELECT * FROM turn WHERE ended IS NULL ORDER BY id", [], row::turn)
+}
+
+pub(super) fn events(
+    db: &Connection,
+    turn: &str,
+    after: u64,
+    bytes: usize,
+) -> Result<Vec<Chunk>, StoreError> {
+    let sql = "SELECT first, body FROM event WHERE turn = ?1 AND last > ?2 ORDER BY last";
+    let mut statement = db.prepare_cached(sql)?;
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![turn, after])?;
+    let (mut chunks, mut size) = (Vec::new(), 0);
+    while size < bytes
+        && let Some(row) = rows.next()?
+    {
+        let chunk = row::chunk(row)?;
+        size += chunk.body.len();
+        chunks.push(chunk);
+    }
+    Ok(chunks)
+}
+
+pub(super) fn interrupt(db: &Connection, token: &str) -> Result<Option<InterruptRow>, StoreError> {
+    one(db, "SELECT * FROM interrupt WHERE token = ?1", [token], row::interrupt)
+}
+
+pub(super) fn interrupts(
+    db: &Connection,
+    filter: &InterruptFilter,
+) -> Result<Vec<InterruptRow>, StoreError> {
+    let sql = "SELECT * FROM interrupt WHERE (?1 IS NULL OR tenant = ?1)
+        AND (?2 IS NULL OR turn = ?2) AND (?3 IS NULL OR thread = ?3)
+        AND (NOT ?4 OR state = 'open') ORDER BY opened, token LIMIT 1000";
+    let params = params![filter.tenant, filter.turn, filter.thread, filter.open];
+    all(db, sql, params, row::interrupt)
+}
+
+pub(super) fn workers(db: &Connection) -> Result<Vec<WorkerRow>, StoreError> {
+    all(db, "SELECT * FROM worker ORDER BY started, id", [], row::worker)
+}
+
+pub(super) fn due(db: &Connection, now: Millis, limit: usize) -> Result<Vec<Delivery>, StoreError> {
+    let sql = "SELECT * FROM delivery WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
+    all(db, sql, params![now, i64::try_from(limit).unwrap_or(i64::MAX)], row::delivery)
+}
+
+pub(super) fn next_due(db: &Connection) -> Result<Option<Millis>, StoreError> {
+    Ok(db.query_row("SELECT MIN(due) FROM delivery", [], |row| row.get(0))?)
+}

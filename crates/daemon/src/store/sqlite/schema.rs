@@ -1,0 +1,79 @@
+//! The tables, one migration after the other; a migration that was released is never changed.
+
+use rusqlite::Connection;
+
+use crate::store::StoreError;
+
+/// Each brings the store from its place in the list to the next.
+const MIGRATIONS: &[&str] = &[FIRST];
+
+const FIRST: &str = "
+CREATE TABLE tenant (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,
+    created INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE token (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL REFERENCES tenant(id), name TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE, admin INTEGER NOT NULL, created INTEGER NOT NULL, revoked INTEGER
+) WITHOUT ROWID;
+CREATE INDEX token_tenant ON token(tenant, created);
+CREATE TABLE thread (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL REFERENCES tenant(id), session TEXT,
+    backend TEXT NOT NULL, title TEXT, cwd TEXT NOT NULL, settings TEXT NOT NULL,
+    tools TEXT NOT NULL, fork TEXT, usage TEXT, created INTEGER NOT NULL,
+    updated INTEGER NOT NULL, archived INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX thread_tenant ON thread(tenant, archived, id);
+CREATE UNIQUE INDEX thread_session ON thread(tenant, session) WHERE session IS NOT NULL;
+CREATE TABLE turn (
+    id TEXT PRIMARY KEY, thread TEXT NOT NULL REFERENCES thread(id), tenant TEXT NOT NULL,
+    kind TEXT NOT NULL, state TEXT NOT NULL, request TEXT NOT NULL, key TEXT, digest TEXT,
+    backend_turn TEXT, error TEXT, resumable INTEGER NOT NULL, usage TEXT, last INTEGER NOT NULL,
+    created INTEGER NOT NULL, started INTEGER, ended INTEGER
+) WITHOUT ROWID;
+CREATE INDEX turn_thread ON turn(thread, id);
+CREATE INDEX turn_unfinished ON turn(id) WHERE ended IS NULL;
+CREATE INDEX turn_ended ON turn(ended) WHERE ended IS NOT NULL;
+CREATE UNIQUE INDEX turn_key ON turn(tenant, key) WHERE key IS NOT NULL;
+CREATE TABLE event (
+    turn TEXT NOT NULL REFERENCES turn(id), first INTEGER NOT NULL, last INTEGER NOT NULL,
+    body TEXT NOT NULL, PRIMARY KEY (turn, last)
+) WITHOUT ROWID;
+CREATE TABLE interrupt (
+    token TEXT PRIMARY KEY, tenant TEXT NOT NULL, thread TEXT NOT NULL,
+    turn TEXT NOT NULL REFERENCES turn(id), request TEXT NOT NULL, interrupt TEXT NOT NULL,
+    state TEXT NOT NULL, answer TEXT, answered_by TEXT, why TEXT, opened INTEGER NOT NULL,
+    deadline INTEGER NOT NULL, closed INTEGER
+) WITHOUT ROWID;
+CREATE INDEX interrupt_tenant ON interrupt(tenant, opened);
+CREATE INDEX interrupt_turn ON interrupt(turn);
+CREATE INDEX interrupt_open ON interrupt(opened) WHERE state = 'open';
+CREATE TABLE worker (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, backend TEXT NOT NULL, key TEXT NOT NULL,
+    socket TEXT NOT NULL, started INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE delivery (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, url TEXT NOT NULL, event TEXT NOT NULL,
+    body TEXT NOT NULL, attempts INTEGER NOT NULL, due INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX delivery_due ON delivery(due);
+";
+
+/// Brings a store up to date, in one transaction for each step.
+pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
+    let known = MIGRATIONS.len() as i64;
+    loop {
+        // Taken before the version is read: two programs may be started at the same moment.
+        let step = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let found: i64 = step.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if found > known {
+            return Err(StoreError::Newer { found, known });
+        }
+        let Some(migration) = usize::try_from(found).ok().and_then(|at| MIGRATIONS.get(at)) else {
+            return Ok(());
+        };
+        step.execute_batch(migration)?;
+        step.pragma_update(None, "user_version", found + 1)?;
+        step.commit()?;
+    }
+}

@@ -1,0 +1,135 @@
+//! Tenants: who may speak, where their Codex lives, how much they may use.
+
+mod access;
+
+mod paths;
+
+mod policy;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::access::{Caller, Tenants};
+pub use self::paths::confined;
+use crate::clock::Millis;
+
+/// A user of the daemon, apart from all others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tenant {
+    /// Our name for it.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Settings.
+    pub settings: TenantSettings,
+    /// When it was made.
+    pub created: Millis,
+}
+
+/// Settings of a tenant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TenantSettings {
+    /// The home of its Codex: configuration, credentials, sessions.
+    pub codex_home: PathBuf,
+    /// The folder that all its threads work in.
+    pub root: PathBuf,
+    /// How much it may use.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What its callers may ask Codex for.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Who is told when something happens.
+    #[serde(default)]
+    pub webhooks: Vec<Webhook>,
+    /// Tools that are served by a webhook.
+    #[serde(default)]
+    pub tools: Vec<HookTool>,
+    /// Added to the environment of its workers.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+impl TenantSettings {
+    /// A home and a root, and what is usual.
+    pub fn new(codex_home: PathBuf, root: PathBuf) -> Self {
+        Self {
+            codex_home,
+            root,
+            limits: Limits::default(),
+            policy: Policy::default(),
+            webhooks: Vec::new(),
+            tools: Vec::new(),
+            env: BTreeMap::new(),
+        }
+    }
+}
+
+/// How much a tenant may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Limits {
+    /// Turns that run at a time.
+    pub turns: usize,
+    /// Turns that wait, in all threads.
+    pub queue: usize,
+    /// Turns that wait in one thread.
+    pub thread_queue: usize,
+    /// Requests a minute.
+    pub requests_per_minute: u32,
+    /// Bytes of uploads and events on disk.
+    pub disk: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { turns: 16, queue: 256, thread_queue: 16, requests_per_minute: 6000, disk: 4 << 30 }
+    }
+}
+
+/// What a tenant's callers may ask Codex for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Policy {
+    /// `danger-full-access`: commands outside the sandbox.
+    pub full_access: bool,
+    /// Overrides of `config.toml`, and parameters that are passed through unread.
+    pub config: bool,
+}
+
+/// Who is told when something happens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Webhook {
+    /// Where to.
+    pub url: String,
+    /// What its calls are signed with.
+    pub secret: String,
+}
+
+/// A tool that is served by a webhook instead of a waiting client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HookTool {
+    /// Its name for the model.
+    pub name: String,
+    /// What the model is told of it.
+    pub description: String,
+    /// JSON Schema of its input.
+    pub input_schema: Value,
+    /// Who runs it.
+    pub url: String,
+    /// What the calls are signed with.
+    pub secret: String,
+    /// How long it may take, in seconds.
+    #[serde(default = "half_a_minute")]
+    pub timeout_seconds: u64,
+}
+
+fn half_a_minute() -> u64 {
+    30
+}

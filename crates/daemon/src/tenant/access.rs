@@ -1,0 +1,111 @@
+//! Tokens and whom they speak for.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{Tenant, TenantSettings};
+use crate::clock;
+use crate::error::Error;
+use crate::secret;
+use crate::store::{Change, Store, TokenRow};
+
+/// Bytes of chance in a token.
+const TOKEN: usize = 32;
+
+/// Who makes a request.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// For whom.
+    pub tenant: Arc<Tenant>,
+    /// With which token, by its name in lists.
+    pub token: String,
+    /// May see what is overall.
+    pub admin: bool,
+}
+
+/// The tenants of a store; clones share them.
+#[derive(Clone)]
+pub struct Tenants {
+    store: Arc<dyn Store>,
+}
+
+impl Tenants {
+    /// The tenants of this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// Who a token speaks for.
+    ///
+    /// Looked up in the store each time: one that was revoked, by whichever process, is void at
+    /// once.
+    pub async fn caller(&self, token: &str) -> Result<Caller, Error> {
+        let hash = secret::hash(token);
+        let found = self.store.token(&hash).await?;
+        let known = found.filter(|row| row.revoked.is_none() && secret::same(&row.hash, &hash));
+        let row = known.ok_or(Error::Unauthorized)?;
+        let tenant = self.store.tenant(&row.tenant).await?.ok_or(Error::Unauthorized)?;
+        Ok(Caller { tenant: Arc::new(tenant), token: row.id, admin: row.admin })
+    }
+
+    /// A new tenant.
+    pub async fn add(&self, name: &str, settings: TenantSettings) -> Result<Tenant, Error> {
+        check_name(name)?;
+        let id = format!("ten_{}", Uuid::now_v7().simple());
+        let tenant = Tenant { id, name: name.to_owned(), settings, created: clock::now() };
+        self.store.commit(vec![Change::AddTenant(Box::new(tenant.clone()))]).await?;
+        Ok(tenant)
+    }
+
+    /// All tenants.
+    pub async fn list(&self) -> Result<Vec<Tenant>, Error> {
+        Ok(self.store.tenants().await?)
+    }
+
+    /// The tenant of this name or id.
+    pub async fn find(&self, name: &str) -> Result<Tenant, Error> {
+        let tenants = self.store.tenants().await?;
+        let found = tenants.into_iter().find(|tenant| tenant.name == name || tenant.id == name);
+        found.ok_or_else(|| Error::not_found("tenant", name))
+    }
+
+    /// The tenants' tokens, without the tokens themselves.
+    pub async fn tokens(&self, tenant: &Tenant) -> Result<Vec<TokenRow>, Error> {
+        Ok(self.store.tokens(&tenant.id).await?)
+    }
+
+    /// A new token; what is given is shown once and kept nowhere.
+    pub async fn token(&self, tenant: &Tenant, name: &str, admin: bool) -> Result<String, Error> {
+        let token = secret::random("bnd_", TOKEN)?;
+        let row = TokenRow {
+            id: format!("tok_{}", Uuid::now_v7().simple()),
+            tenant: tenant.id.clone(),
+            name: name.to_owned(),
+            hash: secret::hash(&token),
+            admin,
+            created: clock::now(),
+            revoked: None,
+        };
+        self.store.commit(vec![Change::AddToken(row)]).await?;
+        Ok(token)
+    }
+
+    /// Makes a token void, by its name in lists.
+    pub async fn revoke(&self, id: &str) -> Result<(), Error> {
+        let change = Change::RevokeToken { id: id.to_owned(), at: clock::now() };
+        match self.store.commit(vec![change]).await?.first() {
+            Some(true) => Ok(()),
+            _ => Err(Error::not_found("token", id)),
+        }
+    }
+}
+
+/// Names are parts of paths and of command lines.
+fn check_name(name: &str) -> Result<(), Error> {
+    let fine = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    if !name.is_empty() && name.len() <= 64 && name.chars().all(fine) {
+        return Ok(());
+    }
+    Err(Error::invalid("name", "use up to 64 letters, digits, `-` and `_`"))
+}

@@ -1,0 +1,285 @@
+//! The runner: owns turns from the queue to their end, their log, and those who read it.
+//!
+//! Turns belong to the server. A thread runs one at a time, in the order they were asked for
+//! (`lane`); a turn is opened on a worker, or taken over from a daemon that is gone (`open`); its
+//! parts are kept, then shown (`flow`, `log`); in the end it has exactly one `end` event (`close`).
+
+mod call;
+
+mod close;
+
+mod flow;
+
+mod lane;
+
+pub mod log;
+
+mod open;
+
+mod recover;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bindery_client::interrupts::Interrupts;
+use bindery_client::turn::TurnControl;
+use bindery_core::interrupt::Answer;
+use bindery_core::wire::app_server::input::UserInput;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use self::lane::Lane;
+use self::log::{Log, Reader};
+use crate::clock;
+use crate::config::Config;
+use crate::error::Error;
+use crate::interrupts::Hooks;
+use crate::secret;
+use crate::store::{Change, Store, StoreError, ThreadRow, TurnKind, TurnRow, TurnState};
+use crate::tenant::Tenant;
+use crate::workers::Workers;
+
+pub use self::call::steering;
+
+/// Runs turns; clones share it.
+#[derive(Clone)]
+pub struct Runner {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) workers: Workers,
+    pub(crate) hooks: Hooks,
+    pub(crate) config: Arc<Config>,
+    /// Turns that wait or run here.
+    live: Mutex<HashMap<String, Arc<Live>>>,
+    /// Threads with turns, by name.
+    lanes: Mutex<HashMap<String, Lane>>,
+    /// How many turns a tenant may run, by its name.
+    rooms: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Set when turns are to be let go.
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// A turn that waits or runs here.
+pub(crate) struct Live {
+    pub(crate) log: Arc<Log>,
+    /// Its questions, while it runs.
+    pub(crate) interrupts: Interrupts,
+    /// Set when somebody wants it stopped.
+    pub(crate) stop: CancellationToken,
+    control: Mutex<Option<TurnControl>>,
+}
+
+impl Live {
+    fn new(turn: &TurnRow) -> Self {
+        Self {
+            log: Arc::new(Log::new(&turn.id, turn.last)),
+            interrupts: Interrupts::default(),
+            stop: CancellationToken::new(),
+            control: Mutex::default(),
+        }
+    }
+
+    /// Steers and stops it, once it runs.
+    pub(crate) fn control(&self) -> Option<TurnControl> {
+        lock(&self.control).clone()
+    }
+
+    fn set_control(&self, control: TurnControl) {
+        *lock(&self.control) = Some(control);
+    }
+}
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct NewTurn {
+    /// What it does.
+    pub kind: TurnKind,
+    /// A call of the AI SDK, or the target of a review.
+    pub request: Value,
+    /// The caller's name for it: the same name again gives the same turn.
+    pub key: Option<String>,
+}
+
+impl Runner {
+    /// A runner on these workers.
+    pub fn new(store: Arc<dyn Store>, workers: Workers, hooks: Hooks, config: Arc<Config>) -> Self {
+        let inner = Inner {
+            store,
+            workers,
+            hooks,
+            config,
+            live: Mutex::default(),
+            lanes: Mutex::default(),
+            rooms: Mutex::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Takes up what a daemon before us left: turns that run are taken over, those that wait wait
+    /// again.
+    pub async fn recover(&self) -> Result<usize, Error> {
+        recover::recover(&self.inner).await
+    }
+
+    /// Puts a turn into the queue of its thread; true if it is new, false if its key was known.
+    pub async fn submit(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadRow,
+        new: NewTurn,
+    ) -> Result<(TurnRow, bool), Error> {
+        let inner = &self.inner;
+        if inner.stop.is_cancelled() {
+            return Err(Error::Stopping);
+        }
+        if thread.archived {
+            let message = format!("thread `{}` is archived", thread.id);
+            return Err(Error::Conflict { code: "thread_archived", message });
+        }
+        let turn = row(tenant, thread, new);
+        if let Some(known) = inner.known(&turn).await? {
+            return Ok((known, false));
+        }
+        let place = inner.reserve(tenant, &thread.id)?;
+        match inner.store.commit(vec![Change::AddTurn(Box::new(turn.clone()))]).await {
+            Ok(_) => {}
+            // Somebody else was quicker with the same key.
+            Err(StoreError::Conflict(why)) => {
+                let known = inner.known(&turn).await?;
+                return known.map(|known| (known, false)).ok_or(StoreError::Conflict(why).into());
+            }
+            Err(err) => return Err(err.into()),
+        }
+        inner.live().insert(turn.id.clone(), Arc::new(Live::new(&turn)));
+        place.take(&turn.id, false);
+        Ok((turn, true))
+    }
+
+    /// Adds to a turn that runs.
+    pub async fn steer(&self, turn: &TurnRow, input: Vec<UserInput>) -> Result<(), Error> {
+        let live = self.inner.live().get(&turn.id).cloned();
+        let control = live.and_then(|live| live.control());
+        let Some(control) = control else {
+            let message = format!("turn `{}` does not run", turn.id);
+            return Err(Error::Conflict { code: "turn_not_running", message });
+        };
+        Ok(control.steer(input).await?)
+    }
+
+    /// Stops a turn that waits or runs; its readers hear of its end.
+    pub async fn interrupt(&self, turn: &TurnRow) -> Result<(), Error> {
+        let live = self.inner.live().get(&turn.id).cloned();
+        let Some(live) = live else {
+            let message = format!("turn `{}` is over", turn.id);
+            return Err(Error::Conflict { code: "turn_over", message });
+        };
+        live.stop.cancel();
+        // One that has not begun has nobody else to end it.
+        close::withdraw(&self.inner, turn, &live).await
+    }
+
+    /// Reads a turn's events after this number, to its end.
+    pub fn read(&self, turn: &str, after: u64) -> Reader {
+        let log = self.inner.live().get(turn).map(|live| live.log.clone());
+        Reader::new(self.inner.store.clone(), turn, after, log)
+    }
+
+    /// Gives an answer, which the store has taken, to the turn that waits for it.
+    ///
+    /// A turn that is just being taken over finds it in the store.
+    pub fn deliver(&self, turn: &str, token: &str, answer: Answer) -> Result<(), Error> {
+        use bindery_client::interrupts::AnswerError;
+        let live = self.inner.live().get(turn).cloned();
+        let over = |message: String| Error::Interrupt { code: "interrupt_over", message };
+        let Some(live) = live else {
+            return Err(over(format!("interrupt `{token}` is over: the turn has ended")));
+        };
+        match live.interrupts.answer(&token.into(), answer) {
+            Ok(()) | Err(AnswerError::Unknown(_) | AnswerError::Answered(_)) => Ok(()),
+            Err(err) => Err(over(err.to_string())),
+        }
+    }
+
+    /// Turns that wait or run.
+    pub fn live(&self) -> usize {
+        self.inner.live().len()
+    }
+
+    /// The workers.
+    pub fn workers(&self) -> &Workers {
+        &self.inner.workers
+    }
+
+    /// Takes no more turns, and lets those that run go: they run on in their workers.
+    pub async fn stop(&self) {
+        self.inner.stop.cancel();
+        self.inner.workers.let_go().await;
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+        // Whoever still reads hears that nothing more comes from here.
+        self.inner.live().clear();
+    }
+}
+
+impl Inner {
+    pub(crate) fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<Live>>> {
+        lock(&self.live)
+    }
+
+    /// The turn that was started under the same key.
+    async fn known(&self, turn: &TurnRow) -> Result<Option<TurnRow>, Error> {
+        let Some(key) = &turn.key else { return Ok(None) };
+        let Some(known) = self.store.turn_of_key(&turn.tenant, key).await? else {
+            return Ok(None);
+        };
+        if known.digest != turn.digest {
+            return Err(Error::KeyReused(key.clone()));
+        }
+        Ok(Some(known))
+    }
+
+    fn room(&self, tenant: &Tenant) -> Arc<Semaphore> {
+        let mut rooms = lock(&self.rooms);
+        let turns = tenant.settings.limits.turns.clamp(1, Semaphore::MAX_PERMITS);
+        let room = rooms.entry(tenant.id.clone());
+        room.or_insert_with(|| Arc::new(Semaphore::new(turns))).clone()
+    }
+}
+
+fn row(tenant: &Tenant, thread: &ThreadRow, new: NewTurn) -> TurnRow {
+    let digest = new
+        .key
+        .as_ref()
+        .map(|_| secret::hash(&format!("{} {:?} {}", thread.id, new.kind, new.request)));
+    TurnRow {
+        id: format!("turn_{}", Uuid::now_v7().simple()),
+        thread: thread.id.clone(),
+        tenant: tenant.id.clone(),
+        kind: new.kind,
+        state: TurnState::Queued,
+        request: new.request,
+        key: new.key,
+        digest,
+        backend_turn: None,
+        error: None,
+        resumable: false,
+        usage: None,
+        last: 0,
+        created: clock::now(),
+        started: None,
+        ended: None,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

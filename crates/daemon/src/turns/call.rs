@@ -1,0 +1,59 @@
+//! What a turn asks of the model: the thread's settings and the request's as one call.
+
+use bindery_core::call::CallOptions;
+use bindery_core::map::prompt_to_turn::{PlanContext, ThreadSource, plan};
+use bindery_core::spec::PROVIDER_KEY;
+use bindery_core::wire::app_server::input::UserInput;
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::store::{ThreadRow, TurnRow};
+
+/// The call of a turn. The same rows give the same call, whichever daemon asks.
+pub(super) fn of(thread: &ThreadRow, turn: &TurnRow) -> Result<CallOptions, Error> {
+    let mut options: CallOptions = serde_json::from_value(turn.request.clone())
+        .map_err(|err| Error::invalid("request", err.to_string()))?;
+    if options.tools.is_none() && thread.tools.as_array().is_some_and(|tools| !tools.is_empty()) {
+        let tools = serde_json::from_value(thread.tools.clone());
+        options.tools = tools.map_err(|err| Error::invalid("tools", err.to_string()))?;
+    }
+    let all = options.provider_options.get_or_insert_default();
+    let own = all.entry(PROVIDER_KEY).or_insert_with(|| json!({}));
+    let mut merged = thread.settings.as_object().cloned().unwrap_or_default();
+    merged.extend(own.as_object().cloned().unwrap_or_default());
+    merged.insert("cwd".to_owned(), json!(thread.cwd));
+    place(&mut merged, thread);
+    *own = Value::Object(merged);
+    Ok(options)
+}
+
+/// The thread is ours to choose, whatever the call says.
+fn place(options: &mut Map<String, Value>, thread: &ThreadRow) {
+    options.remove("threadId");
+    options.remove("fork");
+    match (&thread.session, &thread.fork) {
+        (Some(session), _) => {
+            options.insert("threadId".to_owned(), json!(session));
+        }
+        (None, Some(fork)) => {
+            options.insert("threadId".to_owned(), fork["session"].clone());
+            options.insert("fork".to_owned(), json!(true));
+        }
+        (None, None) => {}
+    }
+}
+
+/// What the planner knows of a thread.
+pub(super) fn context(thread: &ThreadRow) -> PlanContext {
+    let source = match (&thread.session, &thread.fork) {
+        (None, None) => ThreadSource::Fresh,
+        _ => ThreadSource::History,
+    };
+    PlanContext { thread: source, cwd: Some(thread.cwd.clone()), ..PlanContext::default() }
+}
+
+/// What a prompt adds to a turn that runs.
+pub fn steering(options: &CallOptions) -> Result<Vec<UserInput>, Error> {
+    let context = PlanContext { thread: ThreadSource::Fresh, ..PlanContext::default() };
+    Ok(plan(options, &context)?.input)
+}

@@ -1,0 +1,183 @@
+//! A turn ends: once, with a reason, for its readers, its thread and its questions.
+
+use std::sync::Arc;
+
+use bindery_core::part::Part;
+use bindery_core::usage::{FinishReason, Unified, Usage};
+use serde_json::{Value, json};
+
+use super::flow::Flow;
+use super::log::Kind;
+use super::{Inner, Live};
+use crate::clock;
+use crate::error::Error;
+use crate::store::{Change, TurnEnd, TurnRow, TurnState};
+
+/// How a turn ended, by its last part.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    reason: Unified,
+    usage: Usage,
+}
+
+impl Ending {
+    /// The end that a part is; none for what ends only a step.
+    pub(super) fn of(part: &Part) -> Option<Self> {
+        let Part::Finish { usage, finish_reason, .. } = part else { return None };
+        let reason = finish_reason.unified;
+        (reason != Unified::ToolCalls).then(|| Self { reason, usage: usage.clone() })
+    }
+
+    fn failure() -> Self {
+        Self { reason: Unified::Error, usage: Usage::default() }
+    }
+
+    fn state(&self, failed: bool) -> TurnState {
+        match self.reason {
+            Unified::Interrupted => TurnState::Interrupted,
+            Unified::Error => TurnState::Failed,
+            Unified::Length | Unified::ContentFilter if failed => TurnState::Failed,
+            _ => TurnState::Completed,
+        }
+    }
+}
+
+impl Flow<'_> {
+    /// Keeps the last parts, and that they are the last.
+    pub(super) async fn end(
+        &mut self,
+        parts: &[Part],
+        ending: Ending,
+        thread_usage: Option<Value>,
+        why: &str,
+    ) -> Result<(), Error> {
+        let state = ending.state(self.error.is_some());
+        let error = self.error.clone().filter(|_| state == TurnState::Failed);
+        let error = error.as_ref().map(problem);
+        let at = clock::now();
+        let (thread, turn) = (&self.scene.thread.id, &self.scene.turn.id);
+        let resumable = state != TurnState::Completed;
+        let end = TurnEnd {
+            turn: turn.clone(),
+            state,
+            error: error.clone(),
+            resumable,
+            usage: Some(json!(ending.usage)),
+            at,
+        };
+        let mut changes = vec![
+            Change::EndTurn(Box::new(end)),
+            Change::CloseInterrupts { turn: turn.clone(), why: why.to_owned(), at },
+        ];
+        if let Some(usage) = thread_usage {
+            changes.push(Change::CountThread { thread: thread.clone(), usage, at });
+        }
+        let last = (Kind::End, end_event(state, error.as_ref(), resumable));
+        self.keep_with(parts, vec![last], changes).await?;
+        self.inner.live().remove(turn);
+        tracing::info!(turn, thread, ?state, "turn over");
+        Ok(())
+    }
+
+    /// The worker is gone, and the turn with it.
+    pub(super) async fn lost(mut self, last: Vec<Part>, why: &str) -> Result<(), Error> {
+        let message = format!("the worker ended: {why}");
+        self.error = Some(json!({ "message": message, "kind": "worker_gone" }));
+        let mut last = last;
+        for part in &mut last {
+            if let Part::Error { error } = part {
+                *error = json!({ "message": message, "kind": "worker_gone" });
+            }
+        }
+        let ending = last.last().and_then(Ending::of).unwrap_or_else(Ending::failure);
+        self.end(&last, ending, None, &message).await
+    }
+
+    /// The turn could not be started, or not be taken over.
+    pub(super) async fn fail(mut self, err: &Error) -> Result<(), Error> {
+        tracing::warn!(turn = self.scene.turn.id, %err, "the turn does not run");
+        let error = json!({ "message": err.to_string(), "kind": err.code(), "hint": err.hint() });
+        self.error = Some(error.clone());
+        let mut parts = Vec::new();
+        if self.scene.live.log.last() == 0 {
+            parts.push(Part::StreamStart { warnings: Vec::new() });
+        }
+        parts.push(Part::Error { error });
+        parts.push(finish(Unified::Error, err.code()));
+        self.end(&parts, Ending::failure(), None, &err.to_string()).await
+    }
+
+    /// A compaction: nothing is told of it but how it ended.
+    pub(super) async fn compact(mut self, lost: bool) -> Result<(), Error> {
+        if lost {
+            let message = "the daemon ended while the thread was compacted".to_owned();
+            return self.fail(&Error::Conflict { code: "lost_at_start", message }).await;
+        }
+        let compacted = tokio::select! {
+            biased;
+            () = self.inner.stopping() => return Ok(()),
+            compacted = self.inner.compact(self.scene) => compacted,
+        };
+        if let Err(err) = compacted {
+            return self.fail(&err).await;
+        }
+        let start = Part::StreamStart { warnings: Vec::new() };
+        let finish = finish(Unified::Stop, "completed");
+        let ending = Ending { reason: Unified::Stop, usage: Usage::default() };
+        self.end(&[start, finish], ending, None, "the turn has ended").await
+    }
+}
+
+/// Ends a turn that has not begun.
+pub(super) async fn withdraw(inner: &Arc<Inner>, turn: &TurnRow, live: &Live) -> Result<(), Error> {
+    let row = inner.store.turn(&turn.tenant, &turn.id).await?;
+    if row.is_none_or(|row| row.state != TurnState::Queued) {
+        return Ok(());
+    }
+    inner.leave(&turn.thread, &turn.id);
+    let state = TurnState::Interrupted;
+    let parts =
+        [Part::StreamStart { warnings: Vec::new() }, finish(Unified::Interrupted, "withdrawn")];
+    let mut events = Vec::new();
+    for part in &parts {
+        let json = serde_json::to_string(part).map_err(|err| Error::Internal(err.to_string()))?;
+        events.push((Kind::Part, json));
+    }
+    events.push((Kind::End, end_event(state, None, true)));
+    let (shown, append) = live.log.next(&events);
+    let at = clock::now();
+    let end =
+        TurnEnd { turn: turn.id.clone(), state, error: None, resumable: true, usage: None, at };
+    inner.store.commit(vec![append, Change::EndTurn(Box::new(end))]).await?;
+    live.log.show(shown);
+    inner.live().remove(&turn.id);
+    Ok(())
+}
+
+impl Inner {
+    /// Set when turns are to be let go.
+    pub(super) async fn stopping(&self) {
+        self.stop.cancelled().await;
+    }
+}
+
+fn finish(reason: Unified, raw: &str) -> Part {
+    Part::Finish {
+        usage: Usage::default(),
+        finish_reason: FinishReason::new(reason, raw),
+        provider_metadata: None,
+    }
+}
+
+fn end_event(state: TurnState, error: Option<&Value>, resumable: bool) -> String {
+    let mut event = json!({ "state": state, "resumable": resumable });
+    if let Some(error) = error {
+        event["error"] = error.clone();
+    }
+    event.to_string()
+}
+
+/// An error part's content as `{code, message}`.
+fn problem(error: &Value) -> Value {
+    json!({ "code": error["kind"], "message": error["message"] })
+}

@@ -1,0 +1,401 @@
+//! A turn runs: its parts are kept, then shown; its questions are kept before anybody sees them.
+
+use std::collections::{HashMap, HashSet};
+
+use bindery_client::interrupts::State;
+use bindery_client::turn::Turn;
+use bindery_core::ids::ApprovalId;
+use bindery_core::interrupt::{Answer, Ask};
+use bindery_core::part::Part;
+use futures_util::FutureExt as _;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::Inner;
+use super::close::Ending;
+use super::lane::Job;
+use super::log::Kind;
+use super::open::{Opened, Scene, thread_usage};
+use crate::clock::{self, Millis};
+use crate::error::Error;
+use crate::store::{Change, InterruptRow, InterruptState, TurnKind};
+
+/// Parts that are kept in one go, at most.
+const BURST: usize = 128;
+
+/// How often a turn is taken over again from a worker that lives.
+const REATTACH: u32 = 5;
+
+/// A turn on its way.
+pub(super) struct Flow<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) scene: &'a Scene,
+    changes: watch::Receiver<u64>,
+    /// Questions, how they stand in the store, and when they are too late.
+    known: HashMap<ApprovalId, (Standing, Millis)>,
+    /// Questions whose parts have come; one is told after what it is about.
+    announced: HashSet<ApprovalId>,
+    /// Its tools that are served by a webhook are no questions.
+    hooked: std::collections::BTreeSet<String>,
+    /// The error that ended it, if one did.
+    pub(super) error: Option<serde_json::Value>,
+    stopping: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Open,
+    Closed,
+}
+
+/// Why a turn is no longer heard.
+enum Cut {
+    /// It has ended.
+    Ended,
+    /// The connection was lost, with these last words of ours.
+    Lost(Vec<Part>),
+    /// The daemon stops.
+    Stopping,
+}
+
+impl Inner {
+    /// Runs one turn to its end, or until we stop.
+    pub(super) async fn run(&self, tenant: &str, thread: &str, job: &Job) -> Result<(), Error> {
+        let Some(scene) = self.scene(tenant, thread, &job.turn).await? else { return Ok(()) };
+        let room = self.room(&scene.tenant);
+        let _permit = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Ok(()),
+            permit = room.acquire_owned() => permit,
+        };
+        if !job.adopt {
+            let start = Change::StartTurn { turn: job.turn.clone(), at: clock::now() };
+            // Withdrawn meanwhile.
+            if self.store.commit(vec![start]).await? != [true] {
+                return Ok(());
+            }
+        }
+        let flow = Flow::new(self, &scene).await?;
+        if scene.turn.kind == TurnKind::Compact {
+            return flow.compact(job.adopt).await;
+        }
+        let opening =
+            async { if job.adopt { self.adopt(&scene).await } else { self.open(&scene).await } };
+        let opened = tokio::select! {
+            biased;
+            opened = opening => opened,
+            // What was not opened yet is left to the next daemon, which will say that it was lost.
+            () = self.stop.cancelled() => return Ok(()),
+        };
+        match opened {
+            Ok(opened) => flow.run(opened).await,
+            Err(_) if self.stop.is_cancelled() => Ok(()),
+            Err(err) => flow.fail(&err).await,
+        }
+    }
+}
+
+impl<'a> Flow<'a> {
+    async fn new(inner: &'a Inner, scene: &'a Scene) -> Result<Self, Error> {
+        let asked = inner.asked(&scene.turn.id).await?.into_iter();
+        let known = asked.map(|row| (row.interrupt.id, (Standing::Open, row.deadline))).collect();
+        let hooked = scene.tenant.settings.tools.iter().map(|tool| tool.name.clone()).collect();
+        Ok(Self {
+            inner,
+            scene,
+            changes: scene.live.interrupts.watch(),
+            known,
+            announced: HashSet::new(),
+            hooked,
+            error: None,
+            stopping: false,
+        })
+    }
+
+    async fn run(mut self, opened: Opened) -> Result<(), Error> {
+        let mut opened = opened;
+        for attempt in 0.. {
+            self.bind(&opened.turn).await?;
+            match self.pump(&mut opened.turn).await? {
+                Cut::Ended => return Ok(()),
+                Cut::Stopping => return self.let_go(opened.turn).await,
+                Cut::Lost(last) => {
+                    if self.inner.stop.is_cancelled() {
+                        return Ok(());
+                    }
+                    drop(opened);
+                    match self.again(attempt).await {
+                        Ok(again) => opened = again,
+                        Err(why) => return self.lost(last, &why).await,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The worker lives, so its turns do: takes this one over.
+    async fn again(&mut self, attempt: u32) -> Result<Opened, String> {
+        let Scene { tenant, thread, turn, live } = self.scene;
+        if let Some(obituary) = self.inner.workers.is_gone(tenant, &thread.backend).await {
+            return Err(obituary);
+        }
+        if attempt >= REATTACH {
+            return Err("the connection is lost again and again".to_owned());
+        }
+        let scene = self.inner.scene(&tenant.id, &thread.id, &turn.id).await;
+        let scene = scene.map_err(|err| err.to_string())?.ok_or("the turn is gone")?;
+        tracing::info!(turn = turn.id, "the connection was lost; the turn is taken over again");
+        // What was asked is asked again, under the same names.
+        live.interrupts.forget();
+        self.changes = live.interrupts.watch();
+        self.inner.adopt(&scene).await.map_err(|err| err.to_string())
+    }
+
+    /// Writes down what the backend calls the thread and the turn.
+    async fn bind(&self, turn: &Turn) -> Result<(), Error> {
+        self.scene.live.set_control(turn.control());
+        let (thread, row) = (&self.scene.thread, &self.scene.turn);
+        let mut changes = Vec::new();
+        if thread.session.is_none() {
+            let session = turn.thread_id().to_string();
+            let (thread, at) = (thread.id.clone(), clock::now());
+            changes.push(Change::BindThread { thread, session, at });
+        }
+        if row.backend_turn.is_none() {
+            let backend_turn = turn.turn_id().to_string();
+            changes.push(Change::BindTurn { turn: row.id.clone(), backend_turn });
+        }
+        self.inner.store.commit(changes).await?;
+        Ok(())
+    }
+
+    async fn pump(&mut self, turn: &mut Turn) -> Result<Cut, Error> {
+        let mut lost: Vec<Part> = Vec::new();
+        loop {
+            let late = self.next_deadline();
+            tokio::select! {
+                biased;
+                () = self.inner.stop.cancelled() => return Ok(Cut::Stopping),
+                () = self.scene.live.stop.cancelled(), if !self.stopping => {
+                    self.stopping = true;
+                    turn.control().interrupt();
+                }
+                part = turn.next() => {
+                    let Some(part) = part else { return Ok(Cut::Lost(lost)) };
+                    let parts = burst(turn, part);
+                    match parts.iter().position(is_loss) {
+                        _ if !lost.is_empty() => lost.extend(parts),
+                        Some(at) => {
+                            self.keep(&parts[..at], Vec::new()).await?;
+                            lost.extend_from_slice(&parts[at..]);
+                        }
+                        None => if self.take(&parts).await? { return Ok(Cut::Ended) },
+                    }
+                }
+                Ok(()) = self.changes.changed() => self.keep(&[], Vec::new()).await?,
+                () = sleep(clock::until(late.unwrap_or(Millis::MAX))), if late.is_some() => {
+                    self.expire().await?;
+                }
+            }
+        }
+    }
+
+    /// Keeps parts; true if they end the turn.
+    async fn take(&mut self, parts: &[Part]) -> Result<bool, Error> {
+        for part in parts {
+            if let Part::Error { error } = part {
+                self.error = Some(error.clone());
+            }
+        }
+        match parts.last().and_then(Ending::of) {
+            Some(ending) => {
+                let usage = parts.last().and_then(thread_usage);
+                self.end(parts, ending, usage, "the turn has ended").await.map(|()| true)
+            }
+            None => self.keep(parts, Vec::new()).await.map(|()| false),
+        }
+    }
+
+    /// Keeps parts and what has become of the questions, then shows them.
+    pub(super) async fn keep(
+        &mut self,
+        parts: &[Part],
+        more: Vec<(Kind, String)>,
+    ) -> Result<(), Error> {
+        self.keep_with(parts, more, Vec::new()).await
+    }
+
+    pub(super) async fn keep_with(
+        &mut self,
+        parts: &[Part],
+        more: Vec<(Kind, String)>,
+        mut changes: Vec<Change>,
+    ) -> Result<(), Error> {
+        let mut events = Vec::with_capacity(parts.len() + more.len());
+        for part in parts {
+            if let Part::ToolApprovalRequest { approval_id, .. } = part {
+                self.announced.insert(approval_id.clone());
+            }
+            let json = serde_json::to_string(part);
+            let json = json.map_err(|err| Error::Internal(err.to_string()))?;
+            events.push((Kind::Part, json));
+        }
+        let deliver = self.sync(&mut events, &mut changes).await?;
+        events.extend(more);
+        let log = &self.scene.live.log;
+        let shown = if events.is_empty() {
+            Vec::new()
+        } else {
+            let (shown, append) = log.next(&events);
+            // First of all: what follows may refer to it.
+            changes.insert(0, append);
+            shown
+        };
+        if !changes.is_empty() {
+            self.inner.store.commit(changes).await?;
+            self.inner.hooks.wake();
+        }
+        log.show(shown);
+        for (token, answer) in deliver {
+            // Answered while nobody heard the turn.
+            let _ = self.scene.live.interrupts.answer(&token, answer);
+        }
+        Ok(())
+    }
+
+    /// What has become of the questions since we last looked.
+    async fn sync(
+        &mut self,
+        events: &mut Vec<(Kind, String)>,
+        changes: &mut Vec<Change>,
+    ) -> Result<Vec<(ApprovalId, Answer)>, Error> {
+        self.changes.mark_unchanged();
+        let (mut deliver, session) = (Vec::new(), self.session());
+        for record in self.scene.live.interrupts.records() {
+            let token = record.interrupt.id.clone();
+            if self.is_hooked(&record.interrupt.ask) {
+                continue;
+            }
+            let told = matches!(record.interrupt.ask, Ask::ToolCall { .. })
+                || self.announced.contains(&token)
+                || record.interrupt.thread_id.as_str() != session;
+            if !told && !self.known.contains_key(&token) {
+                continue;
+            }
+            let text = token.to_string();
+            match (&record.state, self.known.get(&token).map(|(standing, _)| *standing)) {
+                (_, None) => {
+                    let row = self.question(&record);
+                    self.known.insert(token, (Standing::Open, row.deadline));
+                    events.push((Kind::Interrupt, crate::interrupts::view(&row).to_string()));
+                    changes.extend(self.inner.hooks.opened(&self.scene.tenant, &row)?);
+                    changes.push(Change::OpenInterrupt(Box::new(row)));
+                }
+                (State::Open, Some(Standing::Open)) => {
+                    // Asked again after a take-over; it may have been answered meanwhile.
+                    let row = self.inner.store.interrupt(&text).await?;
+                    deliver.extend(row.and_then(|row| row.answer).map(|answer| (token, answer)));
+                }
+                (State::Delivered(_), Some(Standing::Open)) => {
+                    self.known.insert(token, (Standing::Closed, 0));
+                    changes.push(Change::DeliverInterrupt { token: text });
+                }
+                (State::Over(why), Some(Standing::Open)) => {
+                    self.known.insert(token, (Standing::Closed, 0));
+                    let (state, why, at) = (InterruptState::Over, why.clone(), clock::now());
+                    changes.push(Change::CloseInterrupt { token: text, state, why, at });
+                }
+                _ => {}
+            }
+        }
+        Ok(deliver)
+    }
+
+    /// The backend's name of the thread; the questions of sub-agents have another.
+    fn session(&self) -> String {
+        let control = self.scene.live.control();
+        control.map(|control| control.thread_id().to_string()).unwrap_or_default()
+    }
+
+    fn is_hooked(&self, ask: &Ask) -> bool {
+        matches!(ask, Ask::ToolCall { tool, namespace: None, .. } if self.hooked.contains(tool))
+    }
+
+    fn question(&self, record: &bindery_client::interrupts::Record) -> InterruptRow {
+        let now = clock::now();
+        InterruptRow {
+            token: record.interrupt.id.to_string(),
+            tenant: self.scene.tenant.id.clone(),
+            thread: self.scene.thread.id.clone(),
+            turn: self.scene.turn.id.clone(),
+            request: json!(record.request),
+            interrupt: record.interrupt.clone(),
+            state: InterruptState::Open,
+            answer: None,
+            answered_by: None,
+            why: None,
+            opened: now,
+            deadline: clock::after(now, self.inner.config.answer()),
+            closed: None,
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Millis> {
+        let open = self.known.values().filter(|(standing, _)| *standing == Standing::Open);
+        open.map(|(_, deadline)| *deadline).min()
+    }
+
+    /// No answer in time means no.
+    async fn expire(&mut self) -> Result<(), Error> {
+        let now = clock::now();
+        let late = |(standing, deadline): &(Standing, Millis)| {
+            *standing == Standing::Open && *deadline <= now
+        };
+        let tokens: Vec<ApprovalId> =
+            self.known.iter().filter(|(_, known)| late(known)).map(|(t, _)| t.clone()).collect();
+        for token in tokens {
+            self.known.insert(token.clone(), (Standing::Closed, 0));
+            let why = "nobody answered in time";
+            let close = Change::CloseInterrupt {
+                token: token.to_string(),
+                state: InterruptState::Expired,
+                why: why.to_owned(),
+                at: now,
+            };
+            if self.inner.store.commit(vec![close]).await? == [true]
+                && let Some(record) = self.scene.live.interrupts.get(&token)
+            {
+                let refusal = Answer::refusal(&record.interrupt.ask, why);
+                let _ = self.scene.live.interrupts.answer(&token, refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// The daemon stops: the turn runs on, and what it says meanwhile is fetched by the next one.
+    /// It is read all the same until its connection is closed, because dropping it would stop it.
+    async fn let_go(self, mut turn: Turn) -> Result<(), Error> {
+        while turn.next().await.is_some() {}
+        Ok(())
+    }
+}
+
+/// What is there of a turn without waiting, up to a `finish` that ends a step.
+fn burst(turn: &mut Turn, first: Part) -> Vec<Part> {
+    let mut parts = vec![first];
+    while parts.len() < BURST
+        && Ending::of(&parts[parts.len() - 1]).is_none()
+        && let Some(Some(part)) = turn.next().now_or_never()
+    {
+        parts.push(part);
+    }
+    parts
+}
+
+/// Whether the connection, and not the turn, has come to an end.
+fn is_loss(part: &Part) -> bool {
+    let Part::Error { error } = part else { return false };
+    error["kind"] == "closed" || error["kind"] == "detached"
+}

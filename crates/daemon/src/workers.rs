@@ -1,0 +1,270 @@
+//! Codex processes: one for each tenant and backend, on a socket, outliving the daemon.
+//!
+//! A worker serves the app-server protocol on a unix socket. It is the child of a small guard
+//! ([`guard`]), not of ours: when the daemon is gone it goes on, and the next daemon finds it in the
+//! store. The pool of the client decides when one is started and when it is idle.
+
+mod environment;
+
+#[cfg(unix)]
+mod detached;
+
+#[cfg(unix)]
+mod folder;
+
+#[cfg(unix)]
+pub mod guard;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bindery_client::app_server::AppServer;
+use bindery_client::error::Error as ClientError;
+use bindery_client::locate::{Located, locate};
+use bindery_client::model::ModelSettings;
+use bindery_client::pool::{Lease, Pool, PoolSettings, PooledModel, Starter, Stats, WorkerKey};
+use bindery_client::transport::stdio::Launch;
+use bindery_core::ids::ThreadId;
+
+use crate::config::{Backend, Config};
+use crate::error::Error;
+use crate::store::Store;
+use crate::tenant::Tenant;
+
+/// How to start programs of ours.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Our own executable.
+    pub executable: PathBuf,
+    /// What makes it a guard.
+    pub guard: Vec<OsString>,
+    /// What makes it an app-server.
+    pub engine: Vec<OsString>,
+}
+
+impl Program {
+    /// The `bindery` that runs now.
+    pub fn current() -> std::io::Result<Self> {
+        Ok(Self {
+            executable: std::env::current_exe()?,
+            guard: vec!["guard".into()],
+            engine: vec!["app-server".into()],
+        })
+    }
+}
+
+/// Whose worker, and of which kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kind {
+    pub(crate) tenant: String,
+    pub(crate) backend: String,
+}
+
+/// The kinds behind the pool's keys; the starter reads them.
+pub(crate) type Kinds = Arc<Mutex<HashMap<WorkerKey, Kind>>>;
+
+/// How the last worker of a kind ended.
+pub(crate) type Obituaries = Arc<Mutex<HashMap<Kind, String>>>;
+
+/// All workers; clones share them.
+#[derive(Clone)]
+pub struct Workers {
+    pool: Pool,
+    kinds: Kinds,
+    obituaries: Obituaries,
+    codex: Option<Located>,
+    program: Program,
+    config: Arc<Config>,
+    #[cfg(unix)]
+    detached: Option<Arc<detached::Detached>>,
+}
+
+impl Workers {
+    /// Finds the workers that are left from before, and keeps the lease on them from now on.
+    #[cfg(unix)]
+    pub fn start(
+        config: &Arc<Config>,
+        program: Program,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
+        let (kinds, obituaries) = (Kinds::default(), Obituaries::default());
+        let detached = detached::Detached::new(
+            config,
+            program.clone(),
+            store,
+            kinds.clone(),
+            obituaries.clone(),
+        )?;
+        let starter = Arc::new(detached::Handle(detached.clone()));
+        let mut workers = Self::with(config, program, starter, kinds, obituaries);
+        workers.detached = Some(detached);
+        Ok(workers)
+    }
+
+    /// Without unix sockets, workers are children and end with the daemon.
+    #[cfg(not(unix))]
+    pub fn start(config: &Arc<Config>, program: Program, _: Arc<dyn Store>) -> Result<Self, Error> {
+        let starter = Arc::new(bindery_client::pool::Spawn::default());
+        Ok(Self::with(config, program, starter, Kinds::default(), Obituaries::default()))
+    }
+
+    /// Workers that come from elsewhere.
+    pub fn from_starter(config: &Arc<Config>, program: Program, starter: Arc<dyn Starter>) -> Self {
+        Self::with(config, program, starter, Kinds::default(), Obituaries::default())
+    }
+
+    fn with(
+        config: &Arc<Config>,
+        program: Program,
+        starter: Arc<dyn Starter>,
+        kinds: Kinds,
+        obituaries: Obituaries,
+    ) -> Self {
+        let settings = PoolSettings {
+            // One process of a home at a time: Codex lets only one write to a thread.
+            workers: 1,
+            turns_per_worker: config.workers.turns,
+            queue: 4096,
+            warm: 0,
+            warm_total: 0,
+            idle: Duration::from_secs(config.workers.idle_seconds),
+            ..PoolSettings::default()
+        };
+        Self {
+            pool: Pool::with_starter(settings, starter),
+            kinds,
+            obituaries,
+            codex: locate(config.workers.codex.as_deref()).ok(),
+            program,
+            config: config.clone(),
+            #[cfg(unix)]
+            detached: None,
+        }
+    }
+
+    /// The backend of threads that do not choose.
+    pub fn default_backend(&self) -> &'static str {
+        match self.config.workers.backend {
+            Backend::Codex => "codex",
+            Backend::Engine => "engine",
+            Backend::Auto if self.codex.is_some() => "codex",
+            Backend::Auto => "engine",
+        }
+    }
+
+    /// The Codex that was found.
+    pub fn codex(&self) -> Option<&Located> {
+        self.codex.as_ref()
+    }
+
+    /// The backend of this name, if there is one here.
+    pub fn backend(&self, name: Option<&str>) -> Result<&'static str, Error> {
+        match name {
+            None | Some("auto") => Ok(self.default_backend()),
+            Some("codex") if self.codex.is_some() => Ok("codex"),
+            Some("codex") => {
+                let missing = locate(self.config.workers.codex.as_deref()).err();
+                Err(missing.map_or(Error::Stopping, Error::Client))
+            }
+            Some("engine") => Ok("engine"),
+            Some(other) => Err(Error::invalid(
+                "backend",
+                format!("`{other}` is none; use `codex`, `engine` or `auto`"),
+            )),
+        }
+    }
+
+    /// A language model on a tenant's worker.
+    pub fn model(
+        &self,
+        tenant: &Tenant,
+        backend: &str,
+        settings: ModelSettings,
+    ) -> Result<PooledModel, Error> {
+        Ok(self.pool.model(self.key(tenant, backend)?, settings))
+    }
+
+    /// Room on a tenant's worker, for requests that are no turns of a model.
+    pub async fn lease(
+        &self,
+        tenant: &Tenant,
+        backend: &str,
+        session: Option<&str>,
+    ) -> Result<Lease, Error> {
+        let thread = session.map(ThreadId::from);
+        Ok(self.pool.lease(&self.key(tenant, backend)?, thread.as_ref()).await?)
+    }
+
+    /// Whether a connection that was lost was lost with its worker, and how that ended.
+    pub async fn is_gone(&self, tenant: &Tenant, backend: &str) -> Option<String> {
+        let kind = Kind { tenant: tenant.id.clone(), backend: backend.to_owned() };
+        #[cfg(unix)]
+        if let Some(detached) = &self.detached
+            && detached.lives(&kind).await
+        {
+            return None;
+        }
+        let told = || {
+            let obituaries = self.obituaries.lock().unwrap_or_else(PoisonError::into_inner);
+            obituaries.get(&kind).cloned()
+        };
+        // Its guard needs a moment to say how it ended.
+        for _ in 0..50 {
+            if let Some(obituary) = told() {
+                return Some(obituary);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Some("nobody knows how".to_owned())
+    }
+
+    /// Counts, as of now.
+    pub fn stats(&self) -> Stats {
+        self.pool.stats()
+    }
+
+    /// Closes all connections; the workers, and the turns in them, go on.
+    pub async fn let_go(&self) {
+        self.pool.let_go().await;
+    }
+
+    /// Ends the care for workers; with `end`, the workers end too, otherwise they wait for the next
+    /// daemon.
+    pub async fn stop(&self, end: bool) {
+        #[cfg(unix)]
+        if let Some(detached) = &self.detached {
+            detached.stop(end).await;
+        }
+        let _ = end;
+    }
+
+    fn key(&self, tenant: &Tenant, backend: &str) -> Result<WorkerKey, Error> {
+        let mut launch = match (backend, &self.codex) {
+            ("codex", Some(codex)) => Launch::codex(codex),
+            ("codex", None) => {
+                let looked = "the settings, `BINDERY_CODEX`, `PATH`".to_owned();
+                return Err(Error::Client(ClientError::NotFound { looked }));
+            }
+            _ => {
+                let mut launch = Launch::new(&self.program.executable);
+                launch.args = self.program.engine.clone();
+                launch
+            }
+        };
+        let tools = std::mem::take(&mut launch.env);
+        launch.env = environment::of(&self.config.workers.pass_env, tenant);
+        launch.env.extend(tools);
+        let key = WorkerKey::from(launch);
+        let kind = Kind { tenant: tenant.id.clone(), backend: backend.to_owned() };
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), kind);
+        Ok(key)
+    }
+}
+
+/// Whether a server is still there.
+pub async fn answers(server: &AppServer) -> bool {
+    server.list_threads(&serde_json::Map::new()).await.is_ok()
+}
