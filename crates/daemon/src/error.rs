@@ -158,7 +158,9 @@ impl Error {
     /// The next thing to try.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Unauthorized => "send `Authorization: Bearer …`; `bindery tenant token` makes one",
+            Self::Unauthorized => {
+                "send `Authorization: Bearer …`; `bindery tenant token` makes one"
+            }
             Self::Interrupt { code: "interrupt_over", .. } => {
                 "if its worker died, `POST …/ask-again` starts a turn that asks anew"
             }
@@ -177,9 +179,9 @@ impl Error {
         use bindery_client::error::Error as Client;
         let wait = match self {
             Self::Limit { retry_after, .. } => *retry_after,
-            Self::Client(Client::PoolBusy { retry_after, .. } | Client::BackOff { retry_after, .. }) => {
-                Some(*retry_after)
-            }
+            Self::Client(
+                Client::PoolBusy { retry_after, .. } | Client::BackOff { retry_after, .. },
+            ) => Some(*retry_after),
             _ => None,
         };
         wait.map(|wait| wait.as_secs_f64().ceil().max(1.0) as u64)

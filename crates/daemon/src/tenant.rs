@@ -87,13 +87,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            turns: 16,
-            queue: 256,
-            thread_queue: 16,
-            requests_per_minute: 6000,
-            disk: 4 << 30,
-        }
+        Self { turns: 16, queue: 256, thread_queue: 16, requests_per_minute: 6000, disk: 4 << 30 }
     }
 }
 

@@ -106,12 +106,7 @@ pub struct NewTurn {
 
 impl Runner {
     /// A runner on these workers.
-    pub fn new(
-        store: Arc<dyn Store>,
-        workers: Workers,
-        hooks: Hooks,
-        config: Arc<Config>,
-    ) -> Self {
+    pub fn new(store: Arc<dyn Store>, workers: Workers, hooks: Hooks, config: Arc<Config>) -> Self {
         let inner = Inner {
             store,
             workers,
@@ -258,9 +253,10 @@ impl Inner {
 }
 
 fn row(tenant: &Tenant, thread: &ThreadRow, new: NewTurn) -> TurnRow {
-    let digest = new.key.as_ref().map(|_| {
-        secret::hash(&format!("{} {:?} {}", thread.id, new.kind, new.request))
-    });
+    let digest = new
+        .key
+        .as_ref()
+        .map(|_| secret::hash(&format!("{} {:?} {}", thread.id, new.kind, new.request)));
     TurnRow {
         id: format!("turn_{}", Uuid::now_v7().simple()),
         thread: thread.id.clone(),

@@ -106,11 +106,7 @@ impl Workers {
 
     /// Without unix sockets, workers are children and end with the daemon.
     #[cfg(not(unix))]
-    pub fn start(
-        config: &Arc<Config>,
-        program: Program,
-        _: Arc<dyn Store>,
-    ) -> Result<Self, Error> {
+    pub fn start(config: &Arc<Config>, program: Program, _: Arc<dyn Store>) -> Result<Self, Error> {
         let starter = Arc::new(bindery_client::pool::Spawn::default());
         Ok(Self::with(config, program, starter, Kinds::default(), Obituaries::default()))
     }

@@ -224,8 +224,7 @@ pub async fn steer(
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &turn).await?;
     let settings = Map::new();
-    let prompt =
-        NewPrompt { input: steer.input, settings, tools: None, output_schema: None };
+    let prompt = NewPrompt { input: steer.input, settings, tools: None, output_schema: None };
     app.runner.steer(&row, steering(&prompt.call()?)?).await?;
     Ok(json(StatusCode::ACCEPTED, &json!({ "turnId": row.id })))
 }

@@ -36,7 +36,17 @@ mod tests {
         assert_eq!(inside("a/../a"), Some(real.join("a")));
         assert_eq!(inside(real.join("a").to_str().unwrap()), Some(real.join("a")));
         assert_eq!(confined(&root, None).unwrap(), real);
-        for bad in ["..", "out", "out/root-other", "a/../../root-other", "/", "/etc", "none", "file", "a\0b"] {
+        for bad in [
+            "..",
+            "out",
+            "out/root-other",
+            "a/../../root-other",
+            "/",
+            "/etc",
+            "none",
+            "file",
+            "a\0b",
+        ] {
             assert_eq!(inside(bad), None, "{bad}");
         }
     }

@@ -38,7 +38,8 @@ impl Policy {
             if GUARDED.contains(&name.as_str()) {
                 if !self.config {
                     return Err(Error::Forbidden(format!(
-                        "`{}` is not allowed for this tenant", what()
+                        "`{}` is not allowed for this tenant",
+                        what()
                     )));
                 }
             } else if !FREE.contains(&name.as_str()) {

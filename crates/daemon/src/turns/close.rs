@@ -129,21 +129,15 @@ impl Flow<'_> {
 }
 
 /// Ends a turn that has not begun.
-pub(super) async fn withdraw(
-    inner: &Arc<Inner>,
-    turn: &TurnRow,
-    live: &Live,
-) -> Result<(), Error> {
+pub(super) async fn withdraw(inner: &Arc<Inner>, turn: &TurnRow, live: &Live) -> Result<(), Error> {
     let row = inner.store.turn(&turn.tenant, &turn.id).await?;
     if row.is_none_or(|row| row.state != TurnState::Queued) {
         return Ok(());
     }
     inner.leave(&turn.thread, &turn.id);
     let state = TurnState::Interrupted;
-    let parts = [
-        Part::StreamStart { warnings: Vec::new() },
-        finish(Unified::Interrupted, "withdrawn"),
-    ];
+    let parts =
+        [Part::StreamStart { warnings: Vec::new() }, finish(Unified::Interrupted, "withdrawn")];
     let mut events = Vec::new();
     for part in &parts {
         let json = serde_json::to_string(part).map_err(|err| Error::Internal(err.to_string()))?;
@@ -152,14 +146,8 @@ pub(super) async fn withdraw(
     events.push((Kind::End, end_event(state, None, true)));
     let (shown, append) = live.log.next(&events);
     let at = clock::now();
-    let end = TurnEnd {
-        turn: turn.id.clone(),
-        state,
-        error: None,
-        resumable: true,
-        usage: None,
-        at,
-    };
+    let end =
+        TurnEnd { turn: turn.id.clone(), state, error: None, resumable: true, usage: None, at };
     inner.store.commit(vec![append, Change::EndTurn(Box::new(end))]).await?;
     live.log.show(shown);
     inner.live().remove(&turn.id);

@@ -78,9 +78,8 @@ impl Inner {
         if scene.turn.kind == TurnKind::Compact {
             return flow.compact(job.adopt).await;
         }
-        let opening = async {
-            if job.adopt { self.adopt(&scene).await } else { self.open(&scene).await }
-        };
+        let opening =
+            async { if job.adopt { self.adopt(&scene).await } else { self.open(&scene).await } };
         let opened = tokio::select! {
             biased;
             opened = opening => opened,

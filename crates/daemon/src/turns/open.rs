@@ -119,7 +119,8 @@ impl Inner {
         let used = told.iter().rev().find_map(thread_usage);
         let used = used.or_else(|| scene.thread.usage.clone());
         // A thread without an account has used nothing yet.
-        let used: Tokens = used.map(serde_json::from_value).transpose().ok().flatten().unwrap_or_default();
+        let used: Tokens =
+            used.map(serde_json::from_value).transpose().ok().flatten().unwrap_or_default();
         let asked = self.asked(&turn.id).await?;
         let asked = asked.into_iter().filter_map(|row| {
             let request: RequestId = serde_json::from_value(row.request).ok()?;
@@ -135,8 +136,7 @@ impl Inner {
 
     /// What a turn has asked and the worker may ask again.
     pub(super) async fn asked(&self, turn: &str) -> Result<Vec<InterruptRow>, Error> {
-        let filter =
-            InterruptFilter { turn: Some(turn.to_owned()), ..InterruptFilter::default() };
+        let filter = InterruptFilter { turn: Some(turn.to_owned()), ..InterruptFilter::default() };
         let rows = self.store.interrupts(filter).await?.into_iter();
         let open = |row: &InterruptRow| {
             matches!(row.state, InterruptState::Open | InterruptState::Answered)
@@ -181,12 +181,7 @@ impl Inner {
     }
 
     fn deadlines(&self) -> Deadlines {
-        Deadlines {
-            idle: self.idle(),
-            answer: NEVER,
-            settle: Some(SETTLE),
-            ..Deadlines::default()
-        }
+        Deadlines { idle: self.idle(), answer: NEVER, settle: Some(SETTLE), ..Deadlines::default() }
     }
 
     fn idle(&self) -> Duration {

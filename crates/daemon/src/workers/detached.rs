@@ -141,10 +141,8 @@ impl Detached {
         let id = secret::random("", 6).map_err(failed)?;
         let folder = Folder::new(&self.workers, &id);
         let socket = folder.socket(&id);
-        let spawned = |source| ClientError::Spawn {
-            program: launch.program.display().to_string(),
-            source,
-        };
+        let spawned =
+            |source| ClientError::Spawn { program: launch.program.display().to_string(), source };
         make_private(folder.path()).map_err(spawned)?;
         socket.parent().map(make_private).transpose().map_err(spawned)?;
         let row = WorkerRow {

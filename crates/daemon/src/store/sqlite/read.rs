@@ -80,11 +80,7 @@ pub(super) fn threads(
     all(db, sql, params![tenant, archived, page.before, limit], row::thread)
 }
 
-pub(super) fn turn(
-    db: &Connection,
-    tenant: &str,
-    id: &str,
-) -> Result<Option<TurnRow>, StoreError> {
+pub(super) fn turn(db: &Connection, tenant: &str, id: &str) -> Result<Option<TurnRow>, StoreError> {
     one(db, "SELECT * FROM turn WHERE id = ?1 AND tenant = ?2", [id, tenant], row::turn)
 }
 
@@ -152,11 +148,7 @@ pub(super) fn workers(db: &Connection) -> Result<Vec<WorkerRow>, StoreError> {
     all(db, "SELECT * FROM worker ORDER BY started, id", [], row::worker)
 }
 
-pub(super) fn due(
-    db: &Connection,
-    now: Millis,
-    limit: usize,
-) -> Result<Vec<Delivery>, StoreError> {
+pub(super) fn due(db: &Connection, now: Millis, limit: usize) -> Result<Vec<Delivery>, StoreError> {
     let sql = "SELECT * FROM delivery WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
     all(db, sql, params![now, i64::try_from(limit).unwrap_or(i64::MAX)], row::delivery)
 }

@@ -147,9 +147,7 @@ fn apply_more(db: &Connection, change: &Change) -> Result<bool, StoreError> {
             params![turn, why, at],
         ),
         Change::AddWorker(worker) => add_worker(db, worker),
-        Change::RemoveWorker { id } => {
-            run_one(db, "DELETE FROM worker WHERE id = ?1", params![id])
-        }
+        Change::RemoveWorker { id } => run_one(db, "DELETE FROM worker WHERE id = ?1", params![id]),
         Change::AddDelivery(delivery) => add_delivery(db, delivery),
         Change::RemoveDelivery { id } => {
             run_one(db, "DELETE FROM delivery WHERE id = ?1", params![id])
