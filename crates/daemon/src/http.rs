@@ -21,6 +21,8 @@ pub mod interrupts;
 
 pub mod ai_sdk;
 
+pub mod health;
+
 pub mod listen;
 
 use axum::Router;
@@ -53,6 +55,8 @@ pub fn router(app: App) -> Router {
         .route("/v1/language-model/prepare", post(ai_sdk::prepare))
         .route("/v1/language-model/calls/{call}/steer", post(ai_sdk::steer))
         .route("/v1/language-model/calls/{call}/interrupt", post(ai_sdk::interrupt))
+        .route("/healthz", get(health::live))
+        .route("/readyz", get(health::ready))
         .fallback(|| async { Error::not_found("route", "here") })
         .method_not_allowed_fallback(|| async { problem::method_not_allowed() })
         .with_state(app)

@@ -1,0 +1,5 @@
+//! The daemon as its clients see it: over HTTP.
+
+mod front;
+
+mod stage;
