@@ -37,6 +37,17 @@ fn every_stream_keeps_the_contract() {
 }
 
 #[test]
+fn a_mapper_made_again_from_what_it_told_goes_on_as_it_would_have() {
+    for name in recording::names() {
+        let sketches = |turns: Vec<Vec<Part>>| -> Vec<String> {
+            turns.iter().map(|parts| sketch(parts)).collect()
+        };
+        let (whole, recalled) = (recording::parts(&name), recording::recalled_parts(&name));
+        assert_eq!(sketches(recalled), sketches(whole), "{name}");
+    }
+}
+
+#[test]
 fn parts_read_right() {
     for name in recording::names() {
         let turns: Vec<String> = recording::parts(&name).iter().map(|p| sketch(p)).collect();

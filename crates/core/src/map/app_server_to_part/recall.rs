@@ -81,6 +81,7 @@ impl TurnMapper {
     fn remember_custom(&mut self, kind: &str, details: Option<&Map<String, Value>>) {
         match kind {
             "codex.user-message" => self.asked = true,
+            "codex.retry" => self.runs.abandon(),
             "codex.diff" => self.last_diff = text(details, "diff").map(str::to_owned),
             "codex.subagent" => {
                 text(details, "agentThreadId").into_iter().for_each(|t| self.agents.learn(t));
