@@ -13,6 +13,9 @@ use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
 use crate::front::Fronts;
+use crate::http::limits::Used;
+use crate::http::metrics::Metrics;
+use crate::http::security::Doors;
 use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
 use crate::store::sqlite::{Sqlite, Sync};
@@ -59,6 +62,7 @@ impl Server {
         let store = open_store(&config)?;
         let tenants = Tenants::new(store.clone());
         let first_token = first_tenant(&config, &tenants).await?;
+        check_tokens(&config, &tenants).await?;
         let workers = Workers::start(&config, program, store.clone())?;
         let hooks = Hooks::new(store.clone());
         let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
@@ -71,7 +75,10 @@ impl Server {
         let desk = Desk::new(store.clone(), runner.clone());
         let stop = CancellationToken::new();
         let fronts = Fronts::new(config.clone(), runner.workers().clone());
-        let app = App { config, store, tenants, runner, desk, fronts, stop };
+        let address = listener.local_addr().map_err(|err| Error::Internal(err.to_string()))?;
+        let (doors, used) = (Doors::new(address, &config.http), Used::default());
+        let metrics = Metrics::default();
+        let app = App { config, store, tenants, runner, desk, fronts, doors, used, metrics, stop };
         Ok(Self { app, listener, hooks, first_token, _lock: lock })
     }
 
@@ -167,6 +174,22 @@ async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<Strin
     let token = tenants.token(&tenant, "first start", true).await?;
     write_secret(&config.data.join("token"), &token)?;
     Ok(Some(token))
+}
+
+/// Where others can reach us there must be something to tell them apart by.
+async fn check_tokens(config: &Config, tenants: &Tenants) -> Result<(), Error> {
+    if config.listen.ip().is_loopback() {
+        return Ok(());
+    }
+    for tenant in tenants.list().await? {
+        if tenants.tokens(&tenant).await?.iter().any(|token| token.revoked.is_none()) {
+            return Ok(());
+        }
+    }
+    Err(Error::Config {
+        what: format!("listen on {}", config.listen),
+        why: "there is no valid token; `bindery tenant token` makes one".to_owned(),
+    })
 }
 
 fn codex_home(config: &Config) -> Result<PathBuf, Error> {

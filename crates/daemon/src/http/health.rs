@@ -22,11 +22,15 @@ pub struct Health {
 const OK: Health = Health { status: "ok", version: env!("CARGO_PKG_VERSION") };
 
 /// The process answers.
+#[utoipa::path(get, path = "/healthz", tag = "server",
+    security(()), responses((status = 200, body = Health)))]
 pub async fn live() -> Response {
     json(StatusCode::OK, &OK)
 }
 
 /// The store answers too, and the server is not about to stop.
+#[utoipa::path(get, path = "/readyz", tag = "server",
+    security(()), responses((status = 200, body = Health)))]
 pub async fn ready(State(app): State<App>) -> Result<Response, Error> {
     if app.stop.is_cancelled() {
         return Err(Error::Stopping);

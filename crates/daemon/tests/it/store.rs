@@ -230,19 +230,14 @@ async fn a_question_is_answered_once_in_time_and_confirmed_after() {
     assert!(!bench.commit(answer("q1", 10)).await, "too late");
     let deliver = |token: &str| Change::DeliverInterrupt { token: token.into() };
     assert!(!bench.commit(deliver("q1")).await, "not answered yet");
-    let racing = futures_util::future::join_all(
-        (0..20).map(|_| bench.store.commit(vec![answer("q1", 9)])),
-    );
+    let racing =
+        futures_util::future::join_all((0..20).map(|_| bench.store.commit(vec![answer("q1", 9)])));
     let taken = racing.await.into_iter().filter(|outcome| *outcome.as_ref().unwrap() == [true]);
     assert_eq!(taken.count(), 1);
     assert!(bench.commit(deliver("q1")).await);
     let why = "late".to_owned();
-    let close = Change::CloseInterrupt {
-        token: "q2".into(),
-        state: InterruptState::Expired,
-        why,
-        at: 11,
-    };
+    let close =
+        Change::CloseInterrupt { token: "q2".into(), state: InterruptState::Expired, why, at: 11 };
     assert!(bench.commit(close).await);
     let over = Change::CloseInterrupts { turn: "u1".into(), why: "over".into(), at: 12 };
     assert!(bench.commit(over).await);
