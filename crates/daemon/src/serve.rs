@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::front::Fronts;
 use crate::http::limits::Used;
+use crate::http::listen::Times;
 use crate::http::metrics::Metrics;
 use crate::http::security::Doors;
 use crate::http::{self, app::App};
@@ -102,8 +103,11 @@ impl Server {
         tasks.spawn(hooks.run(app.stop.clone()));
         tasks.spawn(forget(app.clone()));
         let http = &app.config.http;
-        let (read, grace) =
-            (Duration::from_secs(http.read_seconds), Duration::from_secs(http.stop_seconds));
+        let times = Times {
+            read: Duration::from_secs(http.read_seconds.max(1)),
+            grace: Duration::from_secs(http.stop_seconds),
+            connections: http.connections.max(1),
+        };
         let closing = app.stop.clone();
         // Streams end when the server stops; their readers come back to the next one.
         let stopper = tasks.spawn(async move {
@@ -111,8 +115,7 @@ impl Server {
             closing.cancel();
             leave
         });
-        http::listen::serve(listener, http::router(app.clone()), read, grace, app.stop.clone())
-            .await;
+        http::listen::serve(listener, http::router(app.clone()), times, app.stop.clone()).await;
         tracing::info!("stopping");
         tokio::join!(app.runner.stop(), app.fronts.shutdown(FRONTS));
         let leave = stopper.await.unwrap_or(Leave::Workers);

@@ -5,4 +5,6 @@ mod store;
 
 mod front;
 
+mod matrix;
+
 mod stage;
