@@ -223,7 +223,10 @@ fn write_secret(path: &Path, secret: &str) -> Result<(), Error> {
 /// Forgets the events of turns that ended long ago.
 async fn forget(app: App) {
     let days = i64::from(app.config.store.retention_days);
-    while days > 0 {
+    if days == 0 {
+        return;
+    }
+    loop {
         let before = clock::now() - days * 24 * 3600 * 1000;
         if let Err(err) = app.store.commit(vec![Change::Forget { before }]).await {
             tracing::error!(%err, "old events are not forgotten");

@@ -22,7 +22,7 @@ async fn a_turn_is_told_to_whoever_comes_and_whenever() {
     assert_eq!(text(&late), "one two three");
     insta::assert_snapshot!(
         sketch(&late),
-        @"stream-start response-metadata codex.user-message text-start text-delta text-end finish completed"
+        @"codex.user-message text-start text-delta text-end finish completed"
     );
     let numbers: Vec<u64> = late.iter().map(|heard| heard.id).collect();
     assert_eq!(numbers, (1..=late.len() as u64).collect::<Vec<_>>());
@@ -204,7 +204,7 @@ async fn turns_of_a_thread_wait_for_each_other_and_a_key_counts_once() {
     let stop = format!("/v1/turns/{three}/interrupt");
     assert_eq!(daemon.web.post(&stop, json!({})).await.0, 202);
     let gone = daemon.web.follow(&three, 0).await.rest().await;
-    assert_eq!(sketch(&gone), "stream-start finish interrupted");
+    assert_eq!(sketch(&gone), "finish interrupted");
     assert_eq!(daemon.web.post(&stop, json!({})).await.1["code"], "turn_over");
     daemon.stage.model.open("first");
     assert_eq!(text(&daemon.web.follow(&one, 0).await.rest().await), "one");
@@ -235,10 +235,8 @@ async fn a_worker_whose_daemon_does_not_come_back_is_ended() {
 #[tokio::test]
 async fn the_tools_of_a_caller_are_asked_and_answered() {
     let call = Step::call("weather", json!({ "city": "Rome" }), "c1");
-    let daemon = Daemon::new(vec![
-        Reply::text("sunny then").when_output_of("c1"),
-        Reply::new([call]),
-    ]);
+    let daemon =
+        Daemon::new(vec![Reply::text("sunny then").when_output_of("c1"), Reply::new([call])]);
     let tools = json!([{
         "type": "function", "name": "weather", "description": "The weather",
         "inputSchema": { "type": "object", "properties": { "city": { "type": "string" } } },

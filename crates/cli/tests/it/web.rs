@@ -76,10 +76,8 @@ impl Web {
         headers: &[(&str, &str)],
     ) -> (u16, Lines) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        let mut head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
-            self.address
-        );
+        let mut head =
+            format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
         let given = |name: &str| headers.iter().any(|(known, _)| *known == name);
         if !self.token.is_empty() && !given("authorization") {
             head.push_str(&format!("authorization: Bearer {}\r\n", self.token));
@@ -206,9 +204,15 @@ pub(crate) fn text(events: &[Heard]) -> String {
     deltas.filter_map(|heard| heard.data["delta"].as_str()).collect()
 }
 
-/// The kinds of parts, runs of the same kind as one.
+/// The kinds of parts, runs of the same kind as one. Where a step ends is a matter of milliseconds,
+/// so that is left out.
 pub(crate) fn sketch(events: &[Heard]) -> String {
-    let mut words: Vec<&str> = events.iter().map(word).collect();
+    let border = |heard: &&Heard| {
+        let kind = &heard.data["type"];
+        let waits = heard.data["finishReason"]["unified"] == "tool-calls";
+        kind == "stream-start" || kind == "response-metadata" || waits
+    };
+    let mut words: Vec<&str> = events.iter().filter(|heard| !border(heard)).map(word).collect();
     words.dedup();
     words.join(" ")
 }
