@@ -3,6 +3,7 @@
 //! Read in this order: [`config`] (what is asked for), [`store`] (what is kept), [`tenant`] (who may
 //! do what), [`workers`] (Codex processes that outlive us), [`turns`] (the runner: owns turns, their
 //! log and its readers), [`interrupts`] (questions and their answers), [`http`] (the API),
+//! [`front`] (the AI SDK's calls),
 //! [`serve`] (all of it together), [`error`] (what can go wrong).
 
 pub mod clock;
@@ -28,3 +29,5 @@ pub mod http;
 pub mod logging;
 
 pub mod serve;
+
+pub mod front;

@@ -12,6 +12,11 @@ use tokio_util::task::TaskTracker;
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
+use crate::front::Fronts;
+use crate::http::limits::Used;
+use crate::http::listen::Times;
+use crate::http::metrics::Metrics;
+use crate::http::security::Doors;
 use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
 use crate::store::sqlite::{Sqlite, Sync};
@@ -22,6 +27,9 @@ use crate::workers::{Program, Workers};
 
 /// The name of the tenant that is there from the first start.
 pub const FIRST_TENANT: &str = "default";
+
+/// How long the calls of fronts may take to end; their readers are gone by then.
+const FRONTS: Duration = Duration::from_secs(2);
 
 /// What is left behind when the server stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +63,7 @@ impl Server {
         let store = open_store(&config)?;
         let tenants = Tenants::new(store.clone());
         let first_token = first_tenant(&config, &tenants).await?;
+        check_tokens(&config, &tenants).await?;
         let workers = Workers::start(&config, program, store.clone())?;
         let hooks = Hooks::new(store.clone());
         let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
@@ -66,7 +75,11 @@ impl Server {
         runner.recover().await?;
         let desk = Desk::new(store.clone(), runner.clone());
         let stop = CancellationToken::new();
-        let app = App { config, store, tenants, runner, desk, stop };
+        let fronts = Fronts::new(config.clone(), runner.workers().clone());
+        let address = listener.local_addr().map_err(|err| Error::Internal(err.to_string()))?;
+        let (doors, used) = (Doors::new(address, &config.http), Used::default());
+        let metrics = Metrics::default();
+        let app = App { config, store, tenants, runner, desk, fronts, doors, used, metrics, stop };
         Ok(Self { app, listener, hooks, first_token, _lock: lock })
     }
 
@@ -90,8 +103,11 @@ impl Server {
         tasks.spawn(hooks.run(app.stop.clone()));
         tasks.spawn(forget(app.clone()));
         let http = &app.config.http;
-        let (read, grace) =
-            (Duration::from_secs(http.read_seconds), Duration::from_secs(http.stop_seconds));
+        let times = Times {
+            read: Duration::from_secs(http.read_seconds.max(1)),
+            grace: Duration::from_secs(http.stop_seconds),
+            connections: http.connections.max(1),
+        };
         let closing = app.stop.clone();
         // Streams end when the server stops; their readers come back to the next one.
         let stopper = tasks.spawn(async move {
@@ -99,10 +115,9 @@ impl Server {
             closing.cancel();
             leave
         });
-        http::listen::serve(listener, http::router(app.clone()), read, grace, app.stop.clone())
-            .await;
+        http::listen::serve(listener, http::router(app.clone()), times, app.stop.clone()).await;
         tracing::info!("stopping");
-        app.runner.stop().await;
+        tokio::join!(app.runner.stop(), app.fronts.shutdown(FRONTS));
         let leave = stopper.await.unwrap_or(Leave::Workers);
         let end = leave == Leave::Nothing || app.config.exit_with_parent;
         app.runner.workers().stop(end).await;
@@ -162,6 +177,22 @@ async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<Strin
     let token = tenants.token(&tenant, "first start", true).await?;
     write_secret(&config.data.join("token"), &token)?;
     Ok(Some(token))
+}
+
+/// Where others can reach us there must be something to tell them apart by.
+async fn check_tokens(config: &Config, tenants: &Tenants) -> Result<(), Error> {
+    if config.listen.ip().is_loopback() {
+        return Ok(());
+    }
+    for tenant in tenants.list().await? {
+        if tenants.tokens(&tenant).await?.iter().any(|token| token.revoked.is_none()) {
+            return Ok(());
+        }
+    }
+    Err(Error::Config {
+        what: format!("listen on {}", config.listen),
+        why: "there is no valid token; `bindery tenant token` makes one".to_owned(),
+    })
 }
 
 fn codex_home(config: &Config) -> Result<PathBuf, Error> {

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::limits::Used;
+use super::metrics::Metrics;
+use super::security::Doors;
 use crate::config::Config;
+use crate::front::Fronts;
 use crate::interrupts::Desk;
 use crate::store::Store;
 use crate::tenant::Tenants;
@@ -23,6 +27,14 @@ pub struct App {
     pub runner: Runner,
     /// Where questions are answered.
     pub desk: Desk,
+    /// Who runs the AI SDK's calls.
+    pub fronts: Fronts,
+    /// Which requests may come in.
+    pub doors: Doors,
+    /// What tenants have used.
+    pub used: Used,
+    /// What is counted.
+    pub metrics: Metrics,
     /// Set when the server stops: streams end then.
     pub stop: CancellationToken,
 }

@@ -1,0 +1,174 @@
+//! The stream of one call, as server-sent events.
+
+use bindery_client::interrupts::{Interrupts, State};
+use bindery_client::model::{Call, Step};
+use bindery_core::content::Gather;
+use bindery_core::ids::ApprovalId;
+use bindery_core::interrupt::Interrupt;
+use bindery_core::part::Part;
+use bindery_core::spec::Spec;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::Calls;
+use super::hub::Questions;
+use super::request::CallRequest;
+
+/// One event: text ready to be sent.
+pub type Frame = String;
+
+/// The events of a call, to `[DONE]`. Dropped before, they interrupt the turn.
+pub struct Events {
+    step: Option<Step>,
+    named: Named,
+    questions: Asked,
+    spec: Spec,
+    /// Gathers instead of sending parts.
+    gather: Option<Gather>,
+    /// Frames that come before anything else.
+    ahead: Vec<Frame>,
+    sent: u64,
+}
+
+/// The questions of a stream: those to be shown, and those shown that need no answer any more.
+pub(super) struct Asked {
+    questions: Questions,
+    interrupts: Interrupts,
+    changes: watch::Receiver<u64>,
+    /// Shown, and not over yet.
+    shown: Vec<ApprovalId>,
+}
+
+impl Asked {
+    pub(super) fn new(questions: Questions, interrupts: Interrupts) -> Self {
+        let changes = interrupts.watch();
+        Self { questions, interrupts, changes, shown: Vec::new() }
+    }
+
+    /// The next of either; may be given up and asked for again.
+    async fn next(&mut self) -> Happened {
+        loop {
+            self.changes.mark_unchanged();
+            if let Some(id) = self.withdrawn() {
+                return Happened::Withdrawn(id);
+            }
+            tokio::select! {
+                biased;
+                Some(question) = self.questions.next() => {
+                    self.shown.push(question.id.clone());
+                    return Happened::Asked(question);
+                }
+                Ok(()) = self.changes.changed() => {}
+                else => std::future::pending().await,
+            }
+        }
+    }
+
+    /// One that nobody answered, and that is over.
+    fn withdrawn(&mut self) -> Option<ApprovalId> {
+        let Self { interrupts, shown, .. } = self;
+        let state = |id: &ApprovalId| interrupts.get(id).map(|record| record.state);
+        let answered =
+            |id: &ApprovalId| matches!(state(id), Some(State::Answered(_) | State::Delivered(_)));
+        shown.retain(|id| !answered(id));
+        let over = shown.iter().position(|id| state(id) != Some(State::Open));
+        over.map(|at| shown.remove(at))
+    }
+}
+
+/// A call's name; the call is forgotten with it.
+pub(super) struct Named {
+    pub(super) call_id: String,
+    pub(super) calls: Calls,
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        self.calls.leave(&self.call_id);
+    }
+}
+
+impl Events {
+    pub(super) fn new(
+        call: Call,
+        named: Named,
+        questions: Asked,
+        backend: &str,
+        request: &CallRequest,
+    ) -> Self {
+        let spec = request.specification;
+        let gather = request.generate.then(|| Gather::new(spec));
+        let session = json!({
+            "callId": named.call_id,
+            "threadId": call.turn.thread_id(),
+            "turnId": call.turn.turn_id(),
+            "continued": call.opened.is_none(),
+            "backend": backend,
+            "model": call.opened.as_ref().map(|opened| &opened.model),
+        });
+        let ahead = vec![frame("session", &session)];
+        Self { step: Some(call.turn), named, questions, spec, gather, ahead, sent: 0 }
+    }
+
+    /// The name of the call, by which it can be steered.
+    pub fn call_id(&self) -> &str {
+        &self.named.call_id
+    }
+
+    /// The next event; none after `[DONE]`.
+    pub async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.ahead.pop() {
+                return Some(frame);
+            }
+            let step = self.step.as_mut()?;
+            // A question comes before the part that would end its step.
+            let happened = tokio::select! {
+                biased;
+                told = self.questions.next() => told,
+                part = step.next() => part.map_or(Happened::Ended, Happened::Part),
+            };
+            match happened {
+                Happened::Asked(question) => return Some(frame("interrupt", &question)),
+                Happened::Withdrawn(id) => return Some(frame("withdrawn", &json!({ "id": id }))),
+                Happened::Part(part) => self.take(&part),
+                Happened::Ended => self.end(),
+            }
+        }
+    }
+
+    fn take(&mut self, part: &Part) {
+        if let Some(gather) = &mut self.gather {
+            return gather.push(part);
+        }
+        let Some(part) = part.to_json(self.spec) else { return };
+        self.sent += 1;
+        self.ahead.push(format!("id: {}\ndata: {part}\n\n", self.sent));
+    }
+
+    fn end(&mut self) {
+        self.step = None;
+        self.ahead.push("data: [DONE]\n\n".to_owned());
+        if let Some(gather) = self.gather.take() {
+            let generated = gather.finish();
+            let last = match generated.errors.first() {
+                None => frame("generated", &generated),
+                Some(error) => frame("failed", &json!({ "error": error, "generated": &generated })),
+            };
+            self.ahead.push(last);
+        }
+    }
+}
+
+enum Happened {
+    Asked(Interrupt),
+    Withdrawn(ApprovalId),
+    Part(Part),
+    Ended,
+}
+
+fn frame(event: &str, data: &impl serde::Serialize) -> Frame {
+    // Words of ours; they have no maps with keys that are not text.
+    let data = serde_json::to_value(data).unwrap_or(Value::Null);
+    format!("event: {event}\ndata: {data}\n\n")
+}

@@ -1,0 +1,167 @@
+//! What a caller of the front asks for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bindery_core::call::CallOptions;
+use bindery_core::spec::{PROVIDER_KEY, Spec};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The name that stands for "the model that Codex is set to".
+const DEFAULT_MODEL: &str = "default";
+
+/// One call of the language model, with the provider's own settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallRequest {
+    /// The shape of the parts that go back.
+    pub specification: Spec,
+    /// The model; `default` for the one that the backend is set to.
+    #[serde(default)]
+    pub model_id: Option<String>,
+    /// The call, as the SDK makes it.
+    options: CallOptions,
+    /// Only the gathered result is wanted.
+    #[serde(default)]
+    pub generate: bool,
+    /// The provider's own settings.
+    #[serde(default)]
+    pub settings: FrontSettings,
+}
+
+/// Settings of a provider; a call's own options come before them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FrontSettings {
+    /// Defaults for `providerOptions.codex`, under the same names.
+    pub thread: Option<Map<String, Value>>,
+    /// Kinds of questions that are answered while the stream is open.
+    pub callbacks: Vec<String>,
+    /// Tools that the caller runs while the stream is open.
+    pub tools: Vec<DeclaredTool>,
+    /// How long one of `tools` may take.
+    pub tool_timeout_ms: Option<u64>,
+    /// How long an interrupted turn may take to end.
+    pub interrupt_timeout_ms: Option<u64>,
+    /// How long a turn may show no progress.
+    pub idle_timeout_ms: Option<u64>,
+    /// How long a turn may take.
+    pub turn_timeout_ms: Option<u64>,
+    /// Whether a resumed thread is compacted first.
+    pub compaction: Option<Compact>,
+    /// A compaction that fails, fails the call.
+    pub strict_compaction: Option<bool>,
+    /// `codex` or `engine`.
+    pub backend: Option<String>,
+    /// Codex's home; only a daemon that belongs to its caller takes one.
+    pub codex_home: Option<String>,
+    /// Added to the worker's environment; only a daemon that belongs to its caller takes any.
+    pub env: Option<BTreeMap<String, String>>,
+}
+
+/// A tool of the provider's settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeclaredTool {
+    /// Its name.
+    pub name: String,
+    /// For the model.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of its input.
+    pub input_schema: Value,
+}
+
+/// Whether a resumed thread is compacted before its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compact {
+    /// Every time.
+    Always,
+    /// Only when Codex does it by itself.
+    Never,
+}
+
+impl CallRequest {
+    /// The call with the provider's defaults beneath its own options.
+    pub fn options(&self) -> CallOptions {
+        let mut options = self.options.clone();
+        let metadata = options.provider_options.get_or_insert_default();
+        let own = metadata.remove(PROVIDER_KEY).unwrap_or_default();
+        let own = match own {
+            Value::Object(own) => self.with_defaults(own),
+            Value::Null => self.with_defaults(Map::new()),
+            // Not for us to mend: the planner names it in a warning.
+            other => other,
+        };
+        if own.as_object().is_none_or(|own| !own.is_empty()) {
+            metadata.insert(PROVIDER_KEY.to_owned(), own);
+        }
+        options
+    }
+
+    /// Makes it the call with these options, which hold everything.
+    pub(super) fn set(&mut self, options: CallOptions) {
+        self.options = options;
+        (self.settings.thread, self.model_id) = (None, None);
+    }
+
+    fn with_defaults(&self, mut own: Map<String, Value>) -> Value {
+        let defaults = self.settings.thread.iter().flatten();
+        for (name, value) in defaults.filter(|(_, value)| !value.is_null()) {
+            own.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        let model = self.model_id.as_ref().filter(|model| *model != DEFAULT_MODEL);
+        if let Some(model) = model {
+            own.entry("model").or_insert_with(|| Value::from(model.clone()));
+        }
+        Value::Object(own)
+    }
+}
+
+/// Milliseconds as they come in JSON.
+pub(super) fn millis(value: Option<u64>) -> Option<Duration> {
+    value.map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(value: Value) -> CallRequest {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_calls_own_options_come_before_the_providers() {
+        let asked = request(json!({
+            "specification": "v4",
+            "modelId": "gpt-x",
+            "options": {
+                "prompt": [],
+                "providerOptions": { "codex": { "cwd": "/call" }, "other": { "a": 1 } },
+            },
+            "settings": { "thread": { "cwd": "/provider", "sandbox": "read-only", "effort": null } },
+        }));
+        let options = serde_json::to_value(asked.options()).unwrap();
+        assert_eq!(
+            options["providerOptions"],
+            json!({
+                "codex": { "cwd": "/call", "sandbox": "read-only", "model": "gpt-x" },
+                "other": { "a": 1 },
+            })
+        );
+    }
+
+    #[test]
+    fn the_default_model_is_the_backends_own() {
+        let asked = request(json!({
+            "specification": "v3", "modelId": "default", "options": { "prompt": [] },
+        }));
+        let options = asked.options();
+        assert!(options.provider_options.is_none_or(|metadata| metadata.is_empty()));
+    }
+}

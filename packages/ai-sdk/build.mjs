@@ -1,0 +1,25 @@
+// Builds dist/esm and dist/cjs with their types.
+
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { build } from 'esbuild';
+
+const require = createRequire(import.meta.url);
+const common = { entryPoints: ['src/index.ts'], bundle: true, packages: 'external', platform: 'node', target: 'node20' };
+
+rmSync('dist', { recursive: true, force: true });
+await build({ ...common, format: 'esm', outfile: 'dist/esm/index.js' });
+await build({
+  ...common,
+  format: 'cjs',
+  outfile: 'dist/cjs/index.js',
+  // CommonJS has no `import.meta`; its own word for the place is `__filename`.
+  define: { 'import.meta.url': '__filename' },
+});
+const tsc = require.resolve('typescript/bin/tsc');
+execFileSync(process.execPath, [tsc, '--emitDeclarationOnly', '--outDir', 'dist/types'], { stdio: 'inherit' });
+for (const kind of ['esm', 'cjs']) cpSync('dist/types', `dist/${kind}`, { recursive: true });
+rmSync('dist/types', { recursive: true });
+mkdirSync('dist/cjs', { recursive: true });
+writeFileSync('dist/cjs/package.json', '{ "type": "commonjs" }\n');

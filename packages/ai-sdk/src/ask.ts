@@ -1,0 +1,34 @@
+// Requests to the daemon.
+
+import { errorOfProblem } from './errors.js';
+import { BinderyError } from './errors.js';
+import type { Server } from './daemon.js';
+
+/** Asks, and throws what the daemon refuses. */
+export async function ask(
+  server: Server,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Response> {
+  const url = new URL(path, server.url).toString();
+  const response = await sent(url, {
+    method,
+    headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (response.ok) return response;
+  throw errorOfProblem(url, response.status, await response.text().catch(() => ''));
+}
+
+async function sent(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (cause) {
+    if (init.signal?.aborted === true) throw cause;
+    const hint = 'The daemon may have ended; the next call starts a new one.';
+    throw new BinderyError(`no answer from ${url}`, 'daemon_ended', hint, { cause });
+  }
+}

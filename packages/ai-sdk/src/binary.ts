@@ -1,0 +1,51 @@
+// Finds the program `bindery`.
+
+import { accessSync, constants } from 'node:fs';
+import { createRequire } from 'node:module';
+import { delimiter, dirname, join } from 'node:path';
+
+import { BinderyError } from './errors.js';
+import { here } from './here.js';
+
+const EXE = process.platform === 'win32' ? '.exe' : '';
+
+/** The option, `BINDERY_BIN`, the platform package, `PATH`, in this order. */
+export function findBindery(option: string | undefined): string {
+  const named = option ?? process.env['BINDERY_BIN'];
+  if (named !== undefined && named !== '') {
+    if (runs(named)) return named;
+    const which = option === undefined ? '`BINDERY_BIN`' : 'the setting `bindery`';
+    throw new BinderyError(`${which} names no program: ${named}`, 'binary_not_found');
+  }
+  const found = [packaged(), ...onPath()].find((path) => path !== undefined && runs(path));
+  if (found !== undefined) return found;
+  throw new BinderyError(
+    'the program `bindery` was not found',
+    'binary_not_found',
+    'Build it with `cargo install --path crates/cli` in a clone of Bindery, then put it on PATH, ' +
+      'or name it with BINDERY_BIN or the setting `bindery`.',
+  );
+}
+
+function packaged(): string | undefined {
+  const name = `@bindery/bin-${process.platform}-${process.arch}`;
+  try {
+    return join(dirname(createRequire(here).resolve(`${name}/package.json`)), `bindery${EXE}`);
+  } catch {
+    return undefined;
+  }
+}
+
+function onPath(): string[] {
+  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  return folders.map((folder) => join(folder, `bindery${EXE}`));
+}
+
+function runs(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

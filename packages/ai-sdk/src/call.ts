@@ -1,0 +1,142 @@
+// One call: a request to the daemon, the events of its answer, and the questions in between.
+
+import { ask } from './ask.js';
+import { answered, callbackKinds, type Interrupt } from './answer.js';
+import { serverFor, type Server } from './daemon.js';
+import { BinderyError, parsed } from './errors.js';
+import { jsonOfOptions } from './json.js';
+import type { CodexSession, CodexSettings } from './settings.js';
+import { eventsOf } from './sse.js';
+
+/** What one call asks for. */
+export interface Asked {
+  specification: 'v3' | 'v4';
+  modelId: string;
+  options: { abortSignal?: AbortSignal | undefined };
+  /** Only the gathered result is wanted. */
+  generate: boolean;
+}
+
+/** The events that a model makes something of. */
+export type CallEvent =
+  | { event: 'part'; value: Record<string, unknown> }
+  | { event: 'generated'; value: Record<string, unknown> }
+  | { event: 'failed'; value: { error: unknown; generated?: Record<string, unknown> } };
+
+/** A call whose request was taken. */
+export interface OpenCall {
+  url: string;
+  request: Record<string, unknown>;
+  headers: Record<string, string>;
+  events: AsyncGenerator<CallEvent>;
+}
+
+/** Sends a call; throws what the daemon refuses, and the abort of the caller. */
+export async function open(asked: Asked, settings: CodexSettings): Promise<OpenCall> {
+  const signal = asked.options.abortSignal;
+  signal?.throwIfAborted();
+  const server = await serverFor(settings);
+  const request = requestOf(asked, settings);
+  const path = '/v1/language-model/stream';
+  const response = await ask(server, 'POST', path, request, signal);
+  const url = new URL(path, server.url).toString();
+  const headers = Object.fromEntries(response.headers);
+  return { url, request, headers, events: events(response, server, settings, signal) };
+}
+
+function requestOf(asked: Asked, settings: CodexSettings): Record<string, unknown> {
+  const { thread, toolTimeoutMs, interruptTimeoutMs, idleTimeoutMs, turnTimeoutMs } = settings;
+  const { compaction, strictCompaction, backend, codexHome, env } = settings;
+  const tools = Object.entries(settings.tools ?? {}).map(([name, tool]) => ({
+    name,
+    description: tool.description ?? name,
+    inputSchema: tool.inputSchema,
+  }));
+  return {
+    specification: asked.specification,
+    modelId: asked.modelId,
+    generate: asked.generate,
+    options: jsonOfOptions(asked.options),
+    settings: {
+      thread,
+      callbacks: callbackKinds(settings),
+      tools,
+      toolTimeoutMs,
+      interruptTimeoutMs,
+      idleTimeoutMs,
+      turnTimeoutMs,
+      compaction,
+      strictCompaction,
+      backend,
+      codexHome,
+      env,
+    },
+  };
+}
+
+async function* events(
+  response: Response,
+  server: Server,
+  settings: CodexSettings,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<CallEvent> {
+  const over = new AbortController();
+  const body = response.body as ReadableStream<Uint8Array> | null;
+  try {
+    if (body === null) throw cut();
+    for await (const { event, data } of eventsOf(body)) {
+      if (data === '[DONE]') return;
+      const value = parsed<Record<string, unknown>>(data);
+      if (value === undefined) continue;
+      if (event === 'message') yield { event: 'part', value };
+      else if (event === 'generated') yield { event, value };
+      else if (event === 'failed') yield { event, value: value as { error: unknown } };
+      else if (event === 'session') begun(value, server, settings);
+      else if (event === 'interrupt') {
+        void reply(value as unknown as Interrupt, server, settings, over.signal);
+      }
+    }
+    throw cut();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  } finally {
+    over.abort();
+  }
+}
+
+function cut(): BinderyError {
+  const hint = 'The daemon or the connection to it ended; the thread can be resumed.';
+  return new BinderyError('the stream ended before the turn did', 'stream_cut', hint);
+}
+
+async function reply(
+  interrupt: Interrupt,
+  server: Server,
+  settings: CodexSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const answer = await answered(interrupt, settings, signal);
+  if (signal.aborted) return;
+  try {
+    await ask(server, 'POST', `/v1/interrupts/${encodeURIComponent(interrupt.id)}/answer`, answer);
+  } catch (error) {
+    settings.onCallbackError?.(error);
+  }
+}
+
+function begun(value: Record<string, unknown>, server: Server, settings: CodexSettings): void {
+  if (settings.onSession === undefined) return;
+  const call = `/v1/language-model/calls/${encodeURIComponent(String(value['callId']))}`;
+  const session: CodexSession = {
+    threadId: String(value['threadId']),
+    turnId: String(value['turnId']),
+    steer: async (text) => void (await ask(server, 'POST', `${call}/steer`, { text })),
+    interrupt: async () => void (await ask(server, 'POST', `${call}/interrupt`, {})),
+  };
+  try {
+    settings.onSession(session);
+  } catch (error) {
+    settings.onCallbackError?.(error);
+  }
+}

@@ -1,0 +1,80 @@
+// The other way round: Codex as a tool in another model's loop.
+
+import { CodexLanguageModel } from './model.js';
+import { installedSpecification } from './major.js';
+import type { CodexSettings, ThreadSettings } from './settings.js';
+import { eventsToProgress, type CodexRunProgress } from './progress.js';
+
+export type { CodexRunProgress } from './progress.js';
+
+/** Settings of the tool. */
+export interface CodexRunOptions extends CodexSettings {
+  /** The folder that tasks are done in; the model cannot choose another. */
+  cwd: string;
+  model?: string;
+  description?: string;
+}
+
+/** A tool has nobody to ask later: what no callback answers is refused, and Codex goes on. */
+const REFUSALS = {
+  onCommandApproval: () => 'decline',
+  onFileChangeApproval: () => 'decline',
+  onPermissions: () => ({}),
+  onToolUserInput: () => ({}),
+  onElicitation: () => ({ action: 'decline' }),
+} satisfies CodexSettings;
+
+const SCHEMA = {
+  type: 'object',
+  properties: {
+    task: { type: 'string', description: 'What is to be done, in full: Codex sees nothing else.' },
+    threadId: { type: 'string', description: 'Goes on with an earlier task, by the id it returned.' },
+  },
+  required: ['task'],
+  additionalProperties: false,
+} as const;
+
+const SCHEMA_SYMBOL = Symbol.for('vercel.ai.schema');
+
+interface Input {
+  task: string;
+  threadId?: string;
+}
+
+/** A tool for `generateText` and `streamText`: hands a task to Codex and yields how it stands. */
+export function codexRun(options: CodexRunOptions) {
+  const { cwd, model, description, ...settings } = options;
+  const thread: ThreadSettings = { ...settings.thread, cwd };
+  return {
+    description: description ?? 'Hands a coding task to Codex, which works in the project folder.',
+    inputSchema: {
+      [SCHEMA_SYMBOL]: true as const,
+      jsonSchema: SCHEMA,
+      validate: (value: unknown) => validated(value),
+      _type: undefined as unknown as Input,
+    },
+    async *execute(
+      { task, threadId }: Input,
+      { abortSignal }: { abortSignal?: AbortSignal } = {},
+    ): AsyncGenerator<CodexRunProgress> {
+      const specification = settings.specification ?? installedSpecification();
+      const own = { ...REFUSALS, ...settings, thread };
+      const codex = new CodexLanguageModel(model ?? 'default', own, specification);
+      const { stream } = await codex.doStream({
+        prompt: [{ role: 'user', content: [{ type: 'text', text: task }] }],
+        ...(abortSignal === undefined ? {} : { abortSignal }),
+        ...(threadId === undefined ? {} : { providerOptions: { codex: { threadId } } }),
+      });
+      yield* eventsToProgress(stream);
+    },
+  };
+}
+
+function validated(value: unknown): { success: true; value: Input } | { success: false; error: Error } {
+  const { task, threadId } = (value ?? {}) as Partial<Input>;
+  if (typeof task !== 'string') return { success: false, error: new TypeError('`task` must be text') };
+  if (threadId !== undefined && typeof threadId !== 'string') {
+    return { success: false, error: new TypeError('`threadId` must be text') };
+  }
+  return { success: true, value: threadId === undefined ? { task } : { task, threadId } };
+}

@@ -1,0 +1,140 @@
+// A `bindery serve` of our own: one per process and kind, ends with the process.
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+import { findBindery } from './binary.js';
+import { BinderyError, parsed } from './errors.js';
+import type { CodexSettings } from './settings.js';
+
+/** Where to ask, and with which token. */
+export interface Server {
+  url: string;
+  token: string;
+}
+
+/** What a daemon is started with; equal ones share a process. */
+type Kind = Pick<CodexSettings, 'bindery' | 'codex' | 'backend'>;
+
+const running = new Map<string, Daemon>();
+
+/** The server of these settings: the given one, or one of our own. */
+export async function serverFor(settings: CodexSettings): Promise<Server> {
+  if (settings.server !== undefined) return settings.server;
+  return daemonFor(settings).ready;
+}
+
+/** Ends the daemon of these settings, and waits until it is gone. */
+export async function endDaemon(settings: CodexSettings): Promise<void> {
+  const key = keyOf(settings);
+  const daemon = running.get(key);
+  running.delete(key);
+  await daemon?.end();
+}
+
+function keyOf({ bindery, codex, backend }: Kind): string {
+  return JSON.stringify([bindery, codex, backend]);
+}
+
+function daemonFor(kind: Kind): Daemon {
+  const key = keyOf(kind);
+  const found = running.get(key);
+  if (found?.alive === true) return found;
+  const daemon = new Daemon(kind);
+  running.set(key, daemon);
+  return daemon;
+}
+
+const START_MS = 30_000;
+
+class Daemon {
+  readonly ready: Promise<Server>;
+  alive = true;
+  #child: ChildProcess | undefined;
+  #gone: Promise<void> = Promise.resolve();
+
+  constructor(kind: Kind) {
+    this.ready = this.#start(kind);
+    // Whoever asks is told; nobody asking is no reason to bring the process down.
+    this.ready.catch(() => {
+      this.alive = false;
+    });
+  }
+
+  async end(): Promise<void> {
+    this.alive = false;
+    this.#child?.stdin?.end();
+    await this.#gone;
+  }
+
+  async #start(kind: Kind): Promise<Server> {
+    const child = spawn(findBindery(kind.bindery), argumentsOf(kind), {
+      // The daemon ends when its standard input does, whatever becomes of us.
+      stdio: ['pipe', 'pipe', 'pipe'],
+      windowsHide: true,
+    });
+    this.#child = child;
+    this.#gone = new Promise((resolve) => child.once('close', () => resolve()));
+    const errors = lastWords(child);
+    child.once('close', () => {
+      this.alive = false;
+    });
+    // A pipe to a process that just ended breaks; `close` tells the story.
+    child.stdin.on('error', () => undefined);
+    const server = await announced(child, errors);
+    release(child);
+    return server;
+  }
+}
+
+function argumentsOf({ codex, backend }: Kind): string[] {
+  const own = ['serve', '--listen', '127.0.0.1:0', '--exit-with-parent', '--ephemeral', '--announce'];
+  if (codex !== undefined) own.push('--codex', codex);
+  if (backend !== undefined) own.push('--backend', backend);
+  return own;
+}
+
+/** The daemon must not keep an app alive that has nothing else to do. */
+function release(child: ChildProcess): void {
+  child.unref();
+  for (const pipe of [child.stdin, child.stdout, child.stderr]) {
+    (pipe as unknown as { unref?: () => void } | null)?.unref?.();
+  }
+}
+
+/** The last lines of standard error, kept short. */
+function lastWords(child: ChildProcess): () => string {
+  let words = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    words = (words + text).slice(-4000);
+  });
+  return () => words.trim();
+}
+
+function announced(child: ChildProcess, errors: () => string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const fail = (message: string, cause?: unknown): void => {
+      clearTimeout(timer);
+      child.kill('SIGKILL');
+      const words = errors();
+      reject(
+        new BinderyError(
+          words === '' ? message : `${message}: ${words}`,
+          'daemon_did_not_start',
+          undefined,
+          cause === undefined ? undefined : { cause },
+        ),
+      );
+    };
+    const timer = setTimeout(() => fail(`\`bindery serve\` was not ready in ${START_MS} ms`), START_MS);
+    child.once('error', (cause) => fail(`\`bindery serve\` could not be started`, cause));
+    child.once('close', (code, signal) => fail(`\`bindery serve\` ended (${signal ?? code})`));
+    if (child.stdout === null) return;
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const server = parsed<Partial<Server>>(line);
+      if (typeof server?.url !== 'string' || typeof server.token !== 'string') return;
+      clearTimeout(timer);
+      resolve({ url: server.url, token: server.token });
+    });
+  });
+}

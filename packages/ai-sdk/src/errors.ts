@@ -1,0 +1,77 @@
+// What can go wrong, with Codex's own words.
+
+import { APICallError } from '@ai-sdk/provider';
+
+export type BinderyErrorCode =
+  | 'binary_not_found'
+  | 'daemon_did_not_start'
+  | 'daemon_ended'
+  | 'stream_cut'
+  | (string & {});
+
+/** A fault of ours or of the daemon's, before a model was asked. */
+export class BinderyError extends Error {
+  override readonly name = 'BinderyError';
+  constructor(
+    message: string,
+    readonly code: BinderyErrorCode,
+    readonly hint?: string,
+    options?: ErrorOptions,
+  ) {
+    super(hint === undefined ? message : `${message}\n${hint}`, options);
+  }
+}
+
+/** A refusal of the daemon's: `application/problem+json`. */
+export interface Problem {
+  title?: string;
+  detail?: string;
+  code?: string;
+  hint?: string;
+  status?: number;
+  retryable?: boolean;
+}
+
+/** The SDK's own error, so that its retries and its users find what they expect. */
+export function errorOfProblem(url: string, status: number, body: string): APICallError {
+  const problem = parsed<Problem>(body) ?? {};
+  const words = problem.detail ?? problem.title ?? `the daemon answered ${status}`;
+  return new APICallError({
+    message: problem.hint === undefined ? words : `${words}\n${problem.hint}`,
+    url,
+    requestBodyValues: {},
+    statusCode: status,
+    responseBody: body,
+    isRetryable: problem.retryable ?? (status === 429 || status === 503),
+    data: problem,
+  });
+}
+
+/** The error of an `error` part: Codex's text, kind and details. */
+export interface TurnFault {
+  message?: string;
+  kind?: string;
+  code?: string;
+  httpStatus?: number | null;
+  retryable?: boolean;
+}
+
+export function errorOfTurn(url: string, fault: unknown): APICallError {
+  const { message, httpStatus, retryable } = (fault ?? {}) as TurnFault;
+  return new APICallError({
+    message: message ?? (typeof fault === 'string' ? fault : JSON.stringify(fault)),
+    url,
+    requestBodyValues: {},
+    ...(typeof httpStatus === 'number' ? { statusCode: httpStatus } : {}),
+    isRetryable: retryable ?? false,
+    data: fault,
+  });
+}
+
+export function parsed<T>(text: string): T | undefined {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,141 @@
+// The option names that users of `@janole/ai-sdk-provider-codex-asp` have in their code.
+
+import { createCodex, type CodexProvider } from './provider.js';
+import type { CallSettings, CodexSettings, ElicitationAnswer, ProviderTool, ThreadSettings } from './settings.js';
+
+/** A tool as it is declared there; `handler` and `execute` are the same. */
+export interface AppServerTool {
+  description?: string;
+  inputSchema: Record<string, unknown>;
+  execute?: (input: unknown, context: unknown) => unknown;
+  handler?: (input: unknown, context: unknown) => unknown;
+}
+
+/** The settings that are accepted; those without a meaning here are named by a warning. */
+export interface CodexAppServerSettings {
+  defaultModel?: string;
+  defaultThreadSettings?: ThreadSettings;
+  defaultTurnSettings?: ThreadSettings & { model?: string };
+  mcpServers?: Record<string, Record<string, unknown>>;
+  clientInfo?: unknown;
+  experimentalApi?: boolean;
+  transport?: {
+    type?: 'stdio' | 'websocket';
+    stdio?: { command?: string; args?: string[]; cwd?: string; env?: Record<string, string> };
+    websocket?: { url: string; headers?: Record<string, string> };
+  };
+  transportFactory?: unknown;
+  compaction?: { shouldCompactOnResume?: boolean | (() => boolean); strict?: boolean };
+  tools?: Record<string, AppServerTool>;
+  toolHandlers?: Record<string, (input: unknown, context: unknown) => unknown>;
+  toolTimeoutMs?: number;
+  interruptTimeoutMs?: number;
+  approvals?: {
+    onCommandApproval?: NonNullable<CodexSettings['onCommandApproval']>;
+    onFileChangeApproval?: NonNullable<CodexSettings['onFileChangeApproval']>;
+    onToolUserInput?: NonNullable<CodexSettings['onToolUserInput']>;
+    onElicitation?: (request: never) => ElicitationAnswer | Promise<ElicitationAnswer>;
+  };
+  debug?: unknown;
+  persistent?: unknown;
+  emitPlanUpdates?: boolean;
+  onSessionCreated?: (session: AppServerSession) => void;
+}
+
+/** The session handle under its old names. */
+export interface AppServerSession {
+  threadId: string;
+  turnId: string;
+  injectMessage: (text: string) => Promise<void>;
+  interrupt: () => Promise<void>;
+}
+
+/** Not needed here (one process runs all threads, the protocol is negotiated), or without an equal. */
+const WITHOUT_EFFECT = ['clientInfo', 'experimentalApi', 'persistent', 'debug', 'emitPlanUpdates'] as const;
+const REFUSED = ['transportFactory', 'toolHandlers'] as const;
+
+/** A provider from the settings of the other package. */
+export function createCodexAppServer(settings: CodexAppServerSettings = {}): CodexProvider {
+  const refused = REFUSED.filter((name) => settings[name] !== undefined);
+  if (refused.length > 0) {
+    throw new TypeError(
+      `createCodexAppServer: no equal for ${refused.join(', ')}; declare tools with a schema in ` +
+        '`tools`, and point `transport.websocket.url` at a server',
+    );
+  }
+  if (settings.transport?.websocket !== undefined) {
+    throw new TypeError(
+      'createCodexAppServer: to use a server that runs already, start `bindery serve` beside it ' +
+        'and give createCodex({ server: { url, token } })',
+    );
+  }
+  const ignored = WITHOUT_EFFECT.filter((name) => settings[name] !== undefined);
+  if (ignored.length > 0) {
+    process.emitWarning(`no effect in @bindery/ai-sdk: ${ignored.join(', ')}`, 'BinderyWarning');
+  }
+  return createCodex(translated(settings));
+}
+
+/** Options of one call, under the name that the other package gives them. */
+export function codexCallOptions(options: CallSettings): { codex: CallSettings } {
+  return { codex: options };
+}
+
+function translated(from: CodexAppServerSettings): CodexSettings {
+  const { stdio } = from.transport ?? {};
+  const { model: turnModel, ...turn } = from.defaultTurnSettings ?? {};
+  const config = from.mcpServers === undefined ? {} : { config: { mcp_servers: from.mcpServers } };
+  return given({
+    defaultModel: from.defaultModel ?? turnModel,
+    thread: { ...from.defaultThreadSettings, ...turn, ...config },
+    codex: stdio?.command,
+    env: stdio?.env,
+    tools: toolsOf(from.tools),
+    toolTimeoutMs: from.toolTimeoutMs,
+    interruptTimeoutMs: from.interruptTimeoutMs,
+    compaction: compactionOf(from.compaction),
+    strictCompaction: from.compaction?.strict,
+    onCommandApproval: from.approvals?.onCommandApproval,
+    onFileChangeApproval: from.approvals?.onFileChangeApproval,
+    onToolUserInput: from.approvals?.onToolUserInput,
+    onElicitation: from.approvals?.onElicitation as CodexSettings['onElicitation'],
+    onSession: sessionOf(from.onSessionCreated),
+  });
+}
+
+function compactionOf(from: CodexAppServerSettings['compaction']): 'always' | 'never' | undefined {
+  const due = from?.shouldCompactOnResume;
+  if (due === undefined) return undefined;
+  return (typeof due === 'function' ? due() : due) ? 'always' : 'never';
+}
+
+function toolsOf(from: CodexAppServerSettings['tools']): Record<string, ProviderTool> | undefined {
+  if (from === undefined) return undefined;
+  const entries = Object.entries(from).map(([name, { execute, handler, ...rest }]) => {
+    const run = execute ?? handler;
+    if (run === undefined) throw new TypeError(`createCodexAppServer: tool \`${name}\` has no execute`);
+    return [name, { ...rest, execute: async (input, context) => contentOf(await run(input, context)) }];
+  }) as [string, ProviderTool][];
+  return Object.fromEntries(entries);
+}
+
+/** Tools there answer `{ success, contentItems }`. */
+function contentOf(result: unknown): unknown {
+  const { success, contentItems } = (result ?? {}) as { success?: boolean; contentItems?: unknown[] };
+  if (!Array.isArray(contentItems)) return result;
+  if (success !== false) return contentItems;
+  const texts = contentItems.map((item) => (item as { text?: string }).text ?? '');
+  throw new Error(texts.join('\n') || 'the tool failed');
+}
+
+function sessionOf(told: CodexAppServerSettings['onSessionCreated']): CodexSettings['onSession'] {
+  if (told === undefined) return undefined;
+  return ({ threadId, turnId, steer, interrupt }) =>
+    told({ threadId, turnId, injectMessage: steer, interrupt });
+}
+
+/** Leaves out what is undefined, so that defaults hold. */
+function given(settings: { [K in keyof CodexSettings]: CodexSettings[K] | undefined }): CodexSettings {
+  const set = Object.entries(settings).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(set) as CodexSettings;
+}

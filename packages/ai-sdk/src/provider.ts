@@ -1,0 +1,64 @@
+// The provider: models by name, and the end of it all.
+
+import { NoSuchModelError, type LanguageModelV3 } from '@ai-sdk/provider';
+
+import { ask } from './ask.js';
+import { endDaemon, serverFor } from './daemon.js';
+import { installedSpecification } from './major.js';
+import { CodexLanguageModel } from './model.js';
+import type { CodexSettings, ModelInfo } from './settings.js';
+
+/** A model, in the type that every SDK since ai@6 takes. */
+export type CodexModel = LanguageModelV3;
+
+/** Models by name. */
+export interface CodexProvider {
+  (modelId?: string, settings?: CodexSettings): CodexModel;
+  readonly specificationVersion: 'v3';
+  languageModel(modelId?: string, settings?: CodexSettings): CodexModel;
+  chat(modelId?: string, settings?: CodexSettings): CodexModel;
+  /** Always throws: Codex has none. */
+  embeddingModel(modelId: string): never;
+  /** Always throws: Codex has none. */
+  imageModel(modelId: string): never;
+  listModels(): Promise<ModelInfo[]>;
+  /** Ends the provider's own daemon and everything under it. A later call starts a new one. */
+  shutdown(): Promise<void>;
+}
+
+/** What the daemon takes for "whatever Codex is set to". */
+const DEFAULT = 'default';
+
+/** A provider with settings of its own. */
+export function createCodex(settings: CodexSettings = {}): CodexProvider {
+  const specification = settings.specification ?? installedSpecification();
+  const languageModel = (modelId?: string, more: CodexSettings = {}): CodexModel => {
+    const name = modelId ?? settings.defaultModel ?? DEFAULT;
+    return new CodexLanguageModel(name, merged(settings, more), more.specification ?? specification);
+  };
+  const none = (modelType: 'embeddingModel' | 'imageModel') => (modelId: string): never => {
+    throw new NoSuchModelError({ modelId, modelType });
+  };
+  return Object.assign((modelId?: string, more?: CodexSettings) => languageModel(modelId, more), {
+    specificationVersion: specification as 'v3',
+    languageModel,
+    chat: languageModel,
+    embeddingModel: none('embeddingModel'),
+    imageModel: none('imageModel'),
+    listModels: () => listModels(settings),
+    shutdown: () => endDaemon(settings),
+  });
+}
+
+function merged(settings: CodexSettings, more: CodexSettings): CodexSettings {
+  const thread = { ...settings.thread, ...more.thread };
+  return { ...settings, ...more, thread, tools: { ...settings.tools, ...more.tools } };
+}
+
+async function listModels(settings: CodexSettings): Promise<ModelInfo[]> {
+  const response = await ask(await serverFor(settings), 'GET', '/v1/models');
+  return ((await response.json()) as { models: ModelInfo[] }).models;
+}
+
+/** The provider with nothing set: Codex as this machine has it. */
+export const codex: CodexProvider = createCodex();

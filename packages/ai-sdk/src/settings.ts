@@ -1,0 +1,176 @@
+// What a caller may set, and what the callbacks are given.
+
+/** What a thread and its turns run with; the same names work in `providerOptions.codex` of a call. */
+export interface ThreadSettings {
+  /** The folder that Codex works in. */
+  cwd?: string;
+  approvalPolicy?: 'untrusted' | 'on-request' | 'on-failure' | 'never' | Record<string, unknown>;
+  approvalsReviewer?: string;
+  sandbox?: 'read-only' | 'workspace-write' | 'danger-full-access';
+  /** The full policy of a turn, in Codex's own words. */
+  sandboxPolicy?: Record<string, unknown>;
+  /** Leave no session file behind. */
+  ephemeral?: boolean;
+  effort?: string;
+  summary?: 'auto' | 'concise' | 'detailed' | 'none';
+  modelProvider?: string;
+  developerInstructions?: string;
+  baseInstructions?: string;
+  /** Where system messages go. */
+  instructions?: 'developer' | 'base';
+  /** Overrides of Codex's settings, as `-c key=value` would. */
+  config?: Record<string, unknown>;
+  /** Any other parameter of Codex's own. */
+  threadExtra?: Record<string, unknown>;
+  turnExtra?: Record<string, unknown>;
+}
+
+/** Options of one call, given as `providerOptions: { codex: … }`. */
+export interface CallSettings extends ThreadSettings {
+  /** Go on with this thread. */
+  threadId?: string;
+  /** Go on with a copy of the thread. */
+  fork?: boolean;
+  model?: string;
+  parseMentions?: boolean;
+  imageDetail?: 'auto' | 'high' | 'original';
+}
+
+/** Settings of a provider. */
+export interface CodexSettings {
+  /** Used where a call names no model. */
+  defaultModel?: string;
+  /** What threads run with, where the call does not say. */
+  thread?: ThreadSettings;
+  /** The shape of the model: by default what the installed `ai` wants. */
+  specification?: 'v3' | 'v4';
+  /** A `bindery serve` that runs already. Without it the provider starts one of its own. */
+  server?: { url: string; token: string };
+  /** The program `bindery`; else `BINDERY_BIN`, the platform package, `PATH`. */
+  bindery?: string;
+  /** The program `codex`; else `bindery` looks for it. */
+  codex?: string;
+  /** Codex, or Bindery's own engine; by default Codex where it is found. */
+  backend?: 'codex' | 'engine';
+  /** Codex's home for these threads. */
+  codexHome?: string;
+  /** Added to the environment of Codex. */
+  env?: Record<string, string>;
+  /** Tools that run here and that Codex may call, besides those of a call. */
+  tools?: Record<string, ProviderTool>;
+  /** How long one of `tools` may take; 30 s. */
+  toolTimeoutMs?: number;
+  /** How long an interrupted turn may take to end. */
+  interruptTimeoutMs?: number;
+  /** How long a turn may show no progress. */
+  idleTimeoutMs?: number;
+  /** How long a turn may take. */
+  turnTimeoutMs?: number;
+  /** Compact a thread when it is resumed. */
+  compaction?: 'always' | 'never';
+  /** A compaction that fails, fails the call. */
+  strictCompaction?: boolean;
+  /**
+   * Who answers Codex's questions. A question without a callback ends the step with a
+   * `tool-approval-request`, and waits for its `tool-approval-response`.
+   */
+  onCommandApproval?: (request: CommandApproval) => Awaitable<ApprovalDecision>;
+  onFileChangeApproval?: (request: FileChangeApproval) => Awaitable<ApprovalDecision>;
+  onPermissions?: (request: PermissionsRequest) => Awaitable<PermissionsAnswer>;
+  onToolUserInput?: (request: UserInputRequest) => Awaitable<Record<string, string | string[]>>;
+  onElicitation?: (request: ElicitationRequest) => Awaitable<ElicitationAnswer>;
+  /** Told of every turn that begins, with handles to steer and stop it. */
+  onSession?: (session: CodexSession) => void;
+  /** Told what went wrong in a callback or a tool; the answer was "no" then. */
+  onCallbackError?: (error: unknown) => void;
+}
+
+export type Awaitable<T> = T | Promise<T>;
+
+/** Yes or no, and for how long. Anything else means no. */
+export type ApprovalDecision =
+  | 'accept'
+  | 'acceptForSession'
+  | { acceptWithRule: string[] }
+  | 'decline'
+  | 'cancel'
+  | boolean;
+
+interface Asked {
+  /** The question's name. */
+  id: string;
+  threadId: string;
+  turnId: string;
+  callId: string;
+  reason?: string | null;
+}
+
+export interface CommandApproval extends Asked {
+  /** Exactly what would run. */
+  command: string;
+  cwd: string;
+  /** It is typed into a running command instead of being started. */
+  intoRunning: boolean;
+  /** The rule that "always" would save. */
+  rule?: string[] | null;
+}
+
+export interface FileChangeApproval extends Asked {
+  changes: { path: string; kind: unknown; diff: string }[];
+  grantRoot?: string | null;
+}
+
+export interface PermissionsRequest extends Asked {
+  permissions: unknown;
+  cwd?: string | null;
+}
+
+/** What is granted, at most what was wanted; nothing where it is left out. */
+export interface PermissionsAnswer {
+  granted?: unknown;
+  forSession?: boolean;
+}
+
+export interface UserInputRequest extends Asked {
+  questions: { id: string; header?: string; question?: string; options?: unknown[] }[];
+}
+
+export interface ElicitationRequest extends Asked {
+  server: string;
+  message: string;
+  mode: string;
+  schema?: unknown;
+  /** It is the approval of an MCP tool call with these arguments. */
+  toolParams?: unknown;
+}
+
+export interface ElicitationAnswer {
+  action: 'accept' | 'decline' | 'cancel';
+  content?: unknown;
+}
+
+/** A tool of the provider's settings. */
+export interface ProviderTool {
+  description?: string;
+  /** JSON Schema. */
+  inputSchema: Record<string, unknown>;
+  execute: (input: unknown, context: { callId: string; threadId: string; signal: AbortSignal }) => unknown;
+}
+
+/** A running turn. */
+export interface CodexSession {
+  threadId: string;
+  turnId: string;
+  /** Says something to the turn while it runs. */
+  steer: (text: string) => Promise<void>;
+  /** Stops the turn; its stream ends as interrupted. */
+  interrupt: () => Promise<void>;
+}
+
+export interface ModelInfo {
+  id: string;
+  name: string;
+  description?: string;
+  isDefault: boolean;
+  [more: string]: unknown;
+}
