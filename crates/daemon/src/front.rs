@@ -1,7 +1,8 @@
 //! The AI SDK front: a language-model call comes in, its stream parts go out as server-sent events.
 //!
 //! Read: [`request`] (what is asked), `settings` (what of it is the client's affair), `hub`
-//! (questions on their way to the stream that shows them), `events` (the stream itself).
+//! (questions on their way to the stream that shows them), `events` (the stream itself), `tenants`
+//! (one front for each).
 
 pub mod request;
 
@@ -11,18 +12,22 @@ mod hub;
 
 mod events;
 
+mod tenants;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bindery_client::error::Error;
 use bindery_client::interrupts::Interrupts;
-use bindery_client::pool::{Pool, WorkerKey};
+use bindery_client::pool::{Lease, Pool, Stats, WorkerKey};
 use bindery_client::turn::TurnControl;
 
-use self::events::Named;
+use self::events::{Asked, Named};
 pub use self::events::{Events, Frame};
 use self::hub::Hub;
 use self::request::CallRequest;
+pub use self::tenants::{Admitted, Fronts, own_files};
 
 /// The language-model calls of one tenant; clones share them.
 #[derive(Clone)]
@@ -40,13 +45,19 @@ impl Front {
     }
 
     /// Runs a call on workers of this kind. Dropping the events interrupts the turn.
-    pub async fn stream(&self, key: &WorkerKey, request: CallRequest) -> Result<Events, Error> {
+    pub async fn stream(
+        &self,
+        key: &WorkerKey,
+        backend: &str,
+        request: CallRequest,
+    ) -> Result<Events, Error> {
         let settings = settings::of(&request.settings, &self.hub, &self.interrupts);
         let options = request.options();
         let call = self.pool.model(key.clone(), settings).stream(&options).await?;
         let named = self.calls.enter(call.turn.control());
         let questions = self.hub.listen(call.turn.thread_id());
-        Ok(Events::new(call, named, questions, &request))
+        let questions = Asked::new(questions, self.interrupts.clone());
+        Ok(Events::new(call, named, questions, backend, &request))
     }
 
     /// Starts a worker and spare threads for conversations that begin like this call.
@@ -58,6 +69,21 @@ impl Front {
     /// The running turn of a call, to steer or stop it.
     pub fn control(&self, call_id: &str) -> Option<TurnControl> {
         self.calls.get(call_id)
+    }
+
+    /// Room on a worker, for requests that are no calls.
+    pub async fn lease(&self, key: &WorkerKey) -> Result<Lease, Error> {
+        self.pool.lease(key, None).await
+    }
+
+    /// Counts of its workers, as of now.
+    pub fn stats(&self) -> Stats {
+        self.pool.stats()
+    }
+
+    /// Lets turns end, interrupts those that do not, and ends all workers.
+    pub async fn shutdown(&self, deadline: Duration) {
+        self.pool.shutdown(deadline).await;
     }
 
     /// Where the questions of these calls are answered.

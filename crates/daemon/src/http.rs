@@ -19,6 +19,8 @@ pub mod turns;
 
 pub mod interrupts;
 
+pub mod ai_sdk;
+
 pub mod listen;
 
 use axum::Router;
@@ -46,6 +48,11 @@ pub fn router(app: App) -> Router {
         .route("/v1/interrupts/{token}", get(interrupts::read))
         .route("/v1/interrupts/{token}/answer", post(interrupts::answer))
         .route("/v1/interrupts/{token}/ask-again", post(interrupts::ask_again))
+        .route("/v1/models", get(ai_sdk::models))
+        .route("/v1/language-model/stream", post(ai_sdk::stream))
+        .route("/v1/language-model/prepare", post(ai_sdk::prepare))
+        .route("/v1/language-model/calls/{call}/steer", post(ai_sdk::steer))
+        .route("/v1/language-model/calls/{call}/interrupt", post(ai_sdk::interrupt))
         .fallback(|| async { Error::not_found("route", "here") })
         .method_not_allowed_fallback(|| async { problem::method_not_allowed() })
         .with_state(app)

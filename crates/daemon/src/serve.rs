@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
+use crate::front::Fronts;
 use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
 use crate::store::sqlite::{Sqlite, Sync};
@@ -22,6 +23,9 @@ use crate::workers::{Program, Workers};
 
 /// The name of the tenant that is there from the first start.
 pub const FIRST_TENANT: &str = "default";
+
+/// How long the calls of fronts may take to end; their readers are gone by then.
+const FRONTS: Duration = Duration::from_secs(2);
 
 /// How often old events are looked for.
 const SWEEP: Duration = Duration::from_secs(3600);
@@ -57,7 +61,8 @@ impl Server {
         runner.recover().await?;
         let desk = Desk::new(store.clone(), runner.clone());
         let stop = CancellationToken::new();
-        let app = App { config, store, tenants, runner, desk, stop };
+        let fronts = Fronts::new(config.clone(), runner.workers().clone());
+        let app = App { config, store, tenants, runner, desk, fronts, stop };
         Ok(Self { app, listener, hooks, first_token, _lock: lock })
     }
 
@@ -89,7 +94,7 @@ impl Server {
         http::listen::serve(listener, http::router(app.clone()), read, grace, app.stop.clone())
             .await;
         tracing::info!("stopping");
-        app.runner.stop().await;
+        tokio::join!(app.runner.stop(), app.fronts.shutdown(FRONTS));
         app.runner.workers().stop(app.config.exit_with_parent).await;
         tasks.close();
         tasks.wait().await;

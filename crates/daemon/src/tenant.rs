@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::access::{Caller, Tenants};
-pub use self::paths::confined;
+pub use self::paths::{confined, within};
 use crate::clock::Millis;
 
 /// A user of the daemon, apart from all others.

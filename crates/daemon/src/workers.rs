@@ -241,7 +241,8 @@ impl Workers {
         let _ = end;
     }
 
-    fn key(&self, tenant: &Tenant, backend: &str) -> Result<WorkerKey, Error> {
+    /// How a tenant's worker is started, on its standard input and output.
+    pub fn launch(&self, tenant: &Tenant, backend: &str) -> Result<Launch, Error> {
         let mut launch = match (backend, &self.codex) {
             ("codex", Some(codex)) => Launch::codex(codex),
             ("codex", None) => {
@@ -257,7 +258,11 @@ impl Workers {
         let tools = std::mem::take(&mut launch.env);
         launch.env = environment::of(&self.config.workers.pass_env, tenant);
         launch.env.extend(tools);
-        let key = WorkerKey::from(launch);
+        Ok(launch)
+    }
+
+    fn key(&self, tenant: &Tenant, backend: &str) -> Result<WorkerKey, Error> {
+        let key = WorkerKey::from(self.launch(tenant, backend)?);
         let kind = Kind { tenant: tenant.id.clone(), backend: backend.to_owned() };
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), kind);
         Ok(key)

@@ -1,11 +1,14 @@
 //! The stream of one call, as server-sent events.
 
+use bindery_client::interrupts::{Interrupts, State};
 use bindery_client::model::{Call, Step};
 use bindery_core::content::Gather;
+use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::Interrupt;
 use bindery_core::part::Part;
 use bindery_core::spec::Spec;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::Calls;
 use super::hub::Questions;
@@ -18,13 +21,59 @@ pub type Frame = String;
 pub struct Events {
     step: Option<Step>,
     named: Named,
-    questions: Questions,
+    questions: Asked,
     spec: Spec,
     /// Gathers instead of sending parts.
     gather: Option<Gather>,
     /// Frames that come before anything else.
     ahead: Vec<Frame>,
     sent: u64,
+}
+
+/// The questions of a stream: those to be shown, and those shown that need no answer any more.
+pub(super) struct Asked {
+    questions: Questions,
+    interrupts: Interrupts,
+    changes: watch::Receiver<u64>,
+    /// Shown, and not over yet.
+    shown: Vec<ApprovalId>,
+}
+
+impl Asked {
+    pub(super) fn new(questions: Questions, interrupts: Interrupts) -> Self {
+        let changes = interrupts.watch();
+        Self { questions, interrupts, changes, shown: Vec::new() }
+    }
+
+    /// The next of either; may be given up and asked for again.
+    async fn next(&mut self) -> Happened {
+        loop {
+            self.changes.mark_unchanged();
+            if let Some(id) = self.withdrawn() {
+                return Happened::Withdrawn(id);
+            }
+            tokio::select! {
+                biased;
+                Some(question) = self.questions.next() => {
+                    self.shown.push(question.id.clone());
+                    return Happened::Asked(question);
+                }
+                Ok(()) = self.changes.changed() => {}
+                else => std::future::pending().await,
+            }
+        }
+    }
+
+    /// One that nobody answered, and that is over.
+    fn withdrawn(&mut self) -> Option<ApprovalId> {
+        let Self { interrupts, shown, .. } = self;
+        let state = |id: &ApprovalId| interrupts.get(id).map(|record| record.state);
+        let answered =
+            |id: &ApprovalId| matches!(state(id), Some(State::Answered(_) | State::Delivered(_)));
+        shown.retain(|id| !answered(id));
+        let over = shown.iter().position(|id| state(id) != Some(State::Open));
+        over.map(|at| shown.remove(at))
+    }
 }
 
 /// A call's name; the call is forgotten with it.
@@ -43,7 +92,8 @@ impl Events {
     pub(super) fn new(
         call: Call,
         named: Named,
-        questions: Questions,
+        questions: Asked,
+        backend: &str,
         request: &CallRequest,
     ) -> Self {
         let spec = request.specification;
@@ -53,6 +103,7 @@ impl Events {
             "threadId": call.turn.thread_id(),
             "turnId": call.turn.turn_id(),
             "continued": call.opened.is_none(),
+            "backend": backend,
             "model": call.opened.as_ref().map(|opened| &opened.model),
         });
         let ahead = vec![frame("session", &session)];
@@ -74,11 +125,12 @@ impl Events {
             // A question comes before the part that would end its step.
             let happened = tokio::select! {
                 biased;
-                Some(question) = self.questions.next() => Happened::Asked(question),
+                told = self.questions.next() => told,
                 part = step.next() => part.map_or(Happened::Ended, Happened::Part),
             };
             match happened {
                 Happened::Asked(question) => return Some(frame("interrupt", &question)),
+                Happened::Withdrawn(id) => return Some(frame("withdrawn", &json!({ "id": id }))),
                 Happened::Part(part) => self.take(&part),
                 Happened::Ended => self.end(),
             }
@@ -110,6 +162,7 @@ impl Events {
 
 enum Happened {
     Asked(Interrupt),
+    Withdrawn(ApprovalId),
     Part(Part),
     Ended,
 }

@@ -101,6 +101,12 @@ impl CallRequest {
         options
     }
 
+    /// Makes it the call with these options, which hold everything.
+    pub(super) fn set(&mut self, options: CallOptions) {
+        self.options = options;
+        (self.settings.thread, self.model_id) = (None, None);
+    }
+
     fn with_defaults(&self, mut own: Map<String, Value>) -> Value {
         let defaults = self.settings.thread.iter().flatten();
         for (name, value) in defaults.filter(|(_, value)| !value.is_null()) {

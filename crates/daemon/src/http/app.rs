@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::front::Fronts;
 use crate::interrupts::Desk;
 use crate::store::Store;
 use crate::tenant::Tenants;
@@ -23,6 +24,8 @@ pub struct App {
     pub runner: Runner,
     /// Where questions are answered.
     pub desk: Desk,
+    /// Who runs the AI SDK's calls.
+    pub fronts: Fronts,
     /// Set when the server stops: streams end then.
     pub stop: CancellationToken,
 }

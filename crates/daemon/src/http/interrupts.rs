@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
+use super::ai_sdk;
 use super::app::App;
 use super::body::{Body, json};
 use super::turns::TurnView;
@@ -64,6 +65,9 @@ pub async fn answer(
     Path(token): Path<String>,
     Body(answer): Body<Answer>,
 ) -> Result<Response, Error> {
+    if let Some(told) = ai_sdk::answer(&app, &caller, &token, &answer) {
+        return told;
+    }
     let row = app.desk.answer(&caller, &token, answer).await?;
     Ok(json(StatusCode::OK, &view(&row)))
 }

@@ -69,7 +69,12 @@ pub fn respond(reader: Reader, quiet: Duration, stop: CancellationToken) -> Resp
     let body = stream::unfold(stream, |mut stream| async move {
         stream.next().await.map(|bytes| (Ok::<_, Infallible>(bytes), stream))
     });
+    stream_of(Body::from_stream(body))
+}
+
+/// A response of SSE.
+pub fn stream_of(body: Body) -> Response {
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache, no-transform")];
     let buffering = [("x-accel-buffering", "no")];
-    (StatusCode::OK, headers, buffering, Body::from_stream(body)).into_response()
+    (StatusCode::OK, headers, buffering, body).into_response()
 }

@@ -15,6 +15,14 @@ pub fn confined(root: &Path, wanted: Option<&str>) -> Result<PathBuf, Error> {
     if real.starts_with(&real_root) && real.is_dir() { Ok(real) } else { Err(outside()) }
 }
 
+/// Whether a file lies in `root`, all links resolved.
+pub fn within(root: &Path, file: &str) -> Result<(), Error> {
+    let outside = || Error::invalid("prompt", format!("`{file}` is no file of this tenant's"));
+    let root = root.canonicalize().map_err(|source| Error::io(root, source))?;
+    let real = root.join(file).canonicalize().map_err(|_| outside())?;
+    if real.starts_with(&root) { Ok(()) } else { Err(outside()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

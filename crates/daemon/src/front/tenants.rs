@@ -1,0 +1,176 @@
+//! A front for each tenant, with workers of its own.
+//!
+//! The workers are plain children: a call's turn ends with the request that reads it, so nothing of
+//! it need outlive the daemon.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bindery_client::interrupts::Interrupts;
+use bindery_client::pool::{Pool, PoolSettings, WorkerKey};
+use bindery_client::transport::stdio::Launch;
+use bindery_core::call::CallOptions;
+use bindery_core::spec::PROVIDER_KEY;
+use bindery_core::wire::app_server::input::UserInput;
+use futures_util::future::join_all;
+use serde_json::{Map, Value};
+
+use super::Front;
+use super::request::{CallRequest, FrontSettings};
+use crate::config::Config;
+use crate::error::Error;
+use crate::tenant::{Tenant, confined, within};
+use crate::turns::steering;
+use crate::workers::Workers;
+
+/// The fronts of all tenants; clones share them.
+#[derive(Clone)]
+pub struct Fronts {
+    config: Arc<Config>,
+    workers: Workers,
+    fronts: Arc<Mutex<HashMap<String, Front>>>,
+}
+
+/// A call that may be made, and where.
+pub struct Admitted {
+    /// The tenant's front.
+    pub front: Front,
+    /// The kind of worker.
+    pub key: WorkerKey,
+    /// `codex` or `engine`.
+    pub backend: &'static str,
+    /// The call.
+    pub request: CallRequest,
+}
+
+impl Fronts {
+    /// Fronts on workers like these.
+    pub fn new(config: Arc<Config>, workers: Workers) -> Self {
+        Self { config, workers, fronts: Arc::default() }
+    }
+
+    /// The front of a tenant. Must be called within a runtime, whose tasks then own its workers.
+    pub fn of(&self, tenant: &Tenant) -> Front {
+        let mut fronts = self.fronts();
+        let front = fronts.entry(tenant.id.clone()).or_insert_with(|| {
+            let settings = PoolSettings {
+                // One process of a home at a time: Codex lets only one write to a thread.
+                workers: 1,
+                turns_per_worker: tenant.settings.limits.turns.max(1),
+                queue: tenant.settings.limits.queue,
+                idle: Duration::from_secs(self.config.workers.idle_seconds),
+                ..PoolSettings::default()
+            };
+            Front::new(Pool::new(settings), Interrupts::default())
+        });
+        front.clone()
+    }
+
+    /// The front of a tenant that has called before.
+    pub fn known(&self, tenant: &Tenant) -> Option<Front> {
+        self.fronts().get(&tenant.id).cloned()
+    }
+
+    /// Checks what a call asks for, and finds its worker.
+    pub fn admit(&self, tenant: &Tenant, mut request: CallRequest) -> Result<Admitted, Error> {
+        let settings = &request.settings;
+        let backend = self.workers.backend(settings.backend.as_deref())?;
+        let mine = self.config.exit_with_parent;
+        if !mine && (settings.codex_home.is_some() || settings.env.is_some()) {
+            let why = "`codexHome` and `env` are for a daemon of the caller's own".to_owned();
+            return Err(Error::Forbidden(why));
+        }
+        let key = self.key(tenant, backend, settings)?;
+        if !mine {
+            check(tenant, &mut request)?;
+        }
+        Ok(Admitted { front: self.of(tenant), key, backend, request })
+    }
+
+    /// The kind of worker that a call runs on.
+    pub fn key(
+        &self,
+        tenant: &Tenant,
+        backend: &str,
+        settings: &FrontSettings,
+    ) -> Result<WorkerKey, Error> {
+        let mut launch = self.workers.launch(tenant, backend)?;
+        if self.config.exit_with_parent {
+            // It is the caller's own daemon, so what is in our environment came from the caller.
+            let env = settings.env.iter().flatten();
+            launch.env.extend(env.map(|(name, value)| (name.into(), value.into())));
+            let home = settings.codex_home.as_ref();
+            launch.env.extend(home.map(|home| ("CODEX_HOME".into(), home.into())));
+        } else {
+            seal(&mut launch);
+        }
+        Ok(launch.into())
+    }
+
+    /// Lets turns end, interrupts those that do not, and ends all workers.
+    pub async fn shutdown(&self, deadline: Duration) {
+        let fronts: Vec<Front> = self.fronts().drain().map(|(_, front)| front).collect();
+        join_all(fronts.iter().map(|front| front.shutdown(deadline))).await;
+    }
+
+    fn fronts(&self) -> MutexGuard<'_, HashMap<String, Front>> {
+        self.fronts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes out of a child's environment what it is not given by name.
+fn seal(launch: &mut Launch) {
+    let given = |name: &OsString| launch.env.iter().any(|(known, _)| known == name);
+    launch.env_remove = std::env::vars_os().map(|(name, _)| name).filter(|n| !given(n)).collect();
+}
+
+/// Holds a call to the tenant's policy and root.
+fn check(tenant: &Tenant, request: &mut CallRequest) -> Result<(), Error> {
+    let settings = &tenant.settings;
+    let mut options = request.options();
+    let metadata = options.provider_options.get_or_insert_default();
+    let own = match metadata.remove(PROVIDER_KEY) {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(own)) => own,
+        Some(_) => return Err(Error::invalid("providerOptions.codex", "it must be an object")),
+    };
+    // Other names that the planner reads the same options under.
+    if ALIASES.iter().any(|alias| metadata.contains_key(*alias)) {
+        let why = format!("options go under `{PROVIDER_KEY}`");
+        return Err(Error::invalid("providerOptions", why));
+    }
+    let mut own: Map<String, Value> =
+        own.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    // A thread that leaves nothing behind is nobody's harm.
+    let ephemeral = own.remove("ephemeral");
+    settings.policy.check(&own)?;
+    own.extend(ephemeral.map(|value| ("ephemeral".to_owned(), value)));
+    let cwd = match own.get("cwd") {
+        None => None,
+        Some(Value::String(cwd)) => Some(cwd.as_str()),
+        Some(_) => return Err(Error::invalid("cwd", "it must be text")),
+    };
+    let cwd = confined(&settings.root, cwd)?;
+    own.insert("cwd".to_owned(), Value::from(cwd.display().to_string()));
+    metadata.insert(PROVIDER_KEY.to_owned(), Value::Object(own));
+    own_files(&settings.root, &options)?;
+    request.set(options);
+    Ok(())
+}
+
+/// Names beside ours under which options are read.
+const ALIASES: [&str; 2] = ["bindery", "@janole/ai-sdk-provider-codex-asp"];
+
+/// Files that a prompt names by path are read by the worker, so they must be the tenant's.
+pub fn own_files(root: &Path, options: &CallOptions) -> Result<(), Error> {
+    // A call that only brings answers has no input of its own, and names no files.
+    let Ok(input) = steering(options) else { return Ok(()) };
+    let paths = input.iter().filter_map(|input| match input {
+        UserInput::LocalImage { path, .. } | UserInput::Skill { path, .. } => Some(path),
+        UserInput::Text { .. } | UserInput::Image { .. } | UserInput::Mention { .. } => None,
+    });
+    paths.map(String::as_str).try_for_each(|path| within(root, path))
+}

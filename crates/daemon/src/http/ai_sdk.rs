@@ -1,0 +1,165 @@
+//! The AI SDK's calls: a call in, its stream parts out; the turn belongs to the response.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body as Outgoing, Bytes};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use bindery_client::interrupts::AnswerError;
+use bindery_client::turn::TurnControl;
+use bindery_core::interrupt::Answer;
+use futures_util::stream as streams;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+
+use super::app::App;
+use super::body::{Body, Perhaps, json};
+use super::sse;
+use super::turns::NewPrompt;
+use crate::error::Error;
+use crate::front::Events;
+use crate::front::request::{CallRequest, FrontSettings};
+use crate::tenant::Caller;
+use crate::turns::steering;
+
+/// How often a quiet stream says that it is alive, at the least.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// Runs a call and streams its parts. Closing the response interrupts the turn.
+pub async fn stream(
+    State(app): State<App>,
+    caller: Caller,
+    Body(request): Body<CallRequest>,
+) -> Result<Response, Error> {
+    let admitted = app.fronts.admit(&caller.tenant, request)?;
+    let (front, key) = (admitted.front, admitted.key);
+    let events = front.stream(&key, admitted.backend, admitted.request).await?;
+    let quiet = QUIET.min(Duration::from_secs(app.config.http.keep_alive_seconds.max(1)));
+    let sending = Sending { events, quiet, stop: app.stop.clone() };
+    let body = streams::unfold(sending, |mut sending| async move {
+        sending.next().await.map(|bytes| (Ok::<_, Infallible>(bytes), sending))
+    });
+    Ok(sse::stream_of(Outgoing::from_stream(body)))
+}
+
+/// A call on its way out.
+struct Sending {
+    events: Events,
+    quiet: Duration,
+    stop: CancellationToken,
+}
+
+impl Sending {
+    async fn next(&mut self) -> Option<Bytes> {
+        tokio::select! {
+            biased;
+            frame = self.events.next() => frame.map(Bytes::from),
+            () = self.stop.cancelled() => None,
+            () = sleep(self.quiet) => Some(Bytes::from_static(b": keep-alive\n\n")),
+        }
+    }
+}
+
+/// Starts a worker and spare threads for conversations that begin like this call.
+pub async fn prepare(
+    State(app): State<App>,
+    caller: Caller,
+    Body(request): Body<CallRequest>,
+) -> Result<StatusCode, Error> {
+    let admitted = app.fronts.admit(&caller.tenant, request)?;
+    admitted.front.prepare(&admitted.key, admitted.request).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What to add to a call that runs: one of both.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Steering {
+    /// Text.
+    pub text: Option<String>,
+    /// Parts as a user message of the AI SDK has them.
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub input: Option<Vec<Value>>,
+}
+
+/// Adds to a call while it runs.
+pub async fn steer(
+    State(app): State<App>,
+    caller: Caller,
+    Path(call): Path<String>,
+    Body(steering_of): Body<Steering>,
+) -> Result<StatusCode, Error> {
+    let control = running(&app, &caller, &call)?;
+    let input = match (steering_of.text, steering_of.input) {
+        (Some(text), None) => Value::String(text),
+        (None, Some(parts)) => Value::Array(parts),
+        _ => return Err(Error::invalid("body", "give `text` or `input`")),
+    };
+    let settings = Map::new();
+    let prompt = NewPrompt { input, settings, tools: None, output_schema: None };
+    let call = prompt.call()?;
+    if !app.config.exit_with_parent {
+        crate::front::own_files(&caller.tenant.settings.root, &call)?;
+    }
+    control.steer(steering(&call)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stops a call; its stream ends by itself.
+pub async fn interrupt(
+    State(app): State<App>,
+    caller: Caller,
+    Path(call): Path<String>,
+    Perhaps(_): Perhaps<Map<String, Value>>,
+) -> Result<StatusCode, Error> {
+    running(&app, &caller, &call)?.interrupt();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn running(app: &App, caller: &Caller, call: &str) -> Result<TurnControl, Error> {
+    let front = app.fronts.known(&caller.tenant);
+    let control = front.and_then(|front| front.control(call));
+    control.ok_or_else(|| Error::not_found("call", call))
+}
+
+/// The models to choose from.
+pub async fn models(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
+    let backend = app.runner.workers().backend(None)?;
+    let key = app.fronts.key(&caller.tenant, backend, &FrontSettings::default())?;
+    let lease = app.fronts.of(&caller.tenant).lease(&key).await?;
+    let models = lease.server().models().await?;
+    let models: Vec<Value> = models
+        .iter()
+        .map(|model| {
+            json!({
+                "id": model.id,
+                "name": if model.display_name.is_empty() { &model.id } else { &model.display_name },
+                "description": model.description,
+                "isDefault": model.is_default,
+                "supportedReasoningEfforts": model.supported_reasoning_efforts,
+                "defaultReasoningEffort": model.default_reasoning_effort,
+            })
+        })
+        .collect();
+    Ok(json(StatusCode::OK, &json!({ "models": models, "backend": backend })))
+}
+
+/// Answers a question of a call's, if it is one.
+pub fn answer(
+    app: &App,
+    caller: &Caller,
+    token: &str,
+    answer: &Answer,
+) -> Option<Result<Response, Error>> {
+    let front = app.fronts.known(&caller.tenant)?;
+    match front.interrupts().answer(&token.into(), answer.clone()) {
+        Ok(()) => Some(Ok(StatusCode::NO_CONTENT.into_response())),
+        Err(AnswerError::Unknown(_)) => None,
+        Err(err) => Some(Err(Error::Interrupt { code: err.code(), message: err.to_string() })),
+    }
+}
