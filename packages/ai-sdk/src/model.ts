@@ -75,9 +75,9 @@ function streamOf(
   return new ReadableStream<LanguageModelV3StreamPart>(
     {
       async pull(controller) {
-        const { done, value } = await events.next();
-        if (done === true) return controller.close();
-        if (value.event === 'part') controller.enqueue(partOf(value.value, url));
+        const next = await events.next();
+        if (next.done === true) controller.close();
+        else if (next.value.event === 'part') controller.enqueue(partOf(next.value.value, url));
       },
       async cancel() {
         await events.return(undefined);
