@@ -8,6 +8,13 @@ pub mod doctor;
 
 pub mod sessions;
 
+pub mod serve;
+
+pub mod tenant;
+
+#[cfg(unix)]
+pub mod guard;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +33,11 @@ enum Command {
     Map(map::Map),
     Doctor(doctor::Doctor),
     Sessions(sessions::Sessions),
+    Serve(serve::Serve),
+    Tenant(tenant::Tenant),
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Guard(guard::Guard),
 }
 
 impl Bindery {
@@ -36,6 +48,10 @@ impl Bindery {
             Command::Map(map) => map.run(),
             Command::Doctor(doctor) => doctor.run().await,
             Command::Sessions(sessions) => sessions.run(),
+            Command::Serve(serve) => serve.run(),
+            Command::Tenant(tenant) => tenant.run().await,
+            #[cfg(unix)]
+            Command::Guard(guard) => guard.run(),
         }
     }
 }

@@ -185,6 +185,10 @@ pub struct Flags {
     pub root: Option<PathBuf>,
     /// `--backend`.
     pub backend: Option<Backend>,
+    /// `--codex`.
+    pub codex: Option<PathBuf>,
+    /// `--log-json`.
+    pub log_json: bool,
     /// `--exit-with-parent`.
     pub exit_with_parent: bool,
 }
@@ -233,6 +237,8 @@ impl Config {
         self.data = flags.data.unwrap_or(std::mem::take(&mut self.data));
         self.root = flags.root.or(self.root.take());
         self.workers.backend = flags.backend.unwrap_or(self.workers.backend);
+        self.workers.codex = flags.codex.or(self.workers.codex.take());
+        self.log.json |= flags.log_json;
         self.exit_with_parent |= flags.exit_with_parent;
     }
 

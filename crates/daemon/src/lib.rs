@@ -26,6 +26,8 @@ pub mod interrupts;
 
 pub mod http;
 
+pub mod logging;
+
 pub mod serve;
 
 pub mod front;

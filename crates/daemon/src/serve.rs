@@ -27,6 +27,15 @@ pub const FIRST_TENANT: &str = "default";
 /// How long the calls of fronts may take to end; their readers are gone by then.
 const FRONTS: Duration = Duration::from_secs(2);
 
+/// What is left behind when the server stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// Workers and the turns in them, for the next daemon.
+    Workers,
+    /// Nothing.
+    Nothing,
+}
+
 /// How often old events are looked for.
 const SWEEP: Duration = Duration::from_secs(3600);
 
@@ -76,8 +85,11 @@ impl Server {
         &self.app
     }
 
-    /// Serves until `stop`, then lets go: workers go on, unless they are to end with us.
-    pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+    /// Serves until `stop` says what to leave behind, then lets go.
+    pub async fn run(
+        self,
+        stop: impl Future<Output = Leave> + Send + 'static,
+    ) -> Result<(), Error> {
         let Self { app, listener, hooks, .. } = self;
         let tasks = TaskTracker::new();
         tasks.spawn(hooks.run(app.stop.clone()));
@@ -87,15 +99,18 @@ impl Server {
             (Duration::from_secs(http.read_seconds), Duration::from_secs(http.stop_seconds));
         let closing = app.stop.clone();
         // Streams end when the server stops; their readers come back to the next one.
-        tasks.spawn(async move {
-            stop.cancelled().await;
+        let stopper = tasks.spawn(async move {
+            let leave = stop.await;
             closing.cancel();
+            leave
         });
         http::listen::serve(listener, http::router(app.clone()), read, grace, app.stop.clone())
             .await;
         tracing::info!("stopping");
         tokio::join!(app.runner.stop(), app.fronts.shutdown(FRONTS));
-        app.runner.workers().stop(app.config.exit_with_parent).await;
+        let leave = stopper.await.unwrap_or(Leave::Workers);
+        let end = leave == Leave::Nothing || app.config.exit_with_parent;
+        app.runner.workers().stop(end).await;
         tasks.close();
         tasks.wait().await;
         Ok(app.store.close().await?)

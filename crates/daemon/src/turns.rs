@@ -68,7 +68,6 @@ pub(crate) struct Inner {
 
 /// A turn that waits or runs here.
 pub(crate) struct Live {
-    pub(crate) tenant: String,
     pub(crate) log: Arc<Log>,
     /// Its questions, while it runs.
     pub(crate) interrupts: Interrupts,
@@ -80,7 +79,6 @@ pub(crate) struct Live {
 impl Live {
     fn new(turn: &TurnRow) -> Self {
         Self {
-            tenant: turn.tenant.clone(),
             log: Arc::new(Log::new(&turn.id, turn.last)),
             interrupts: Interrupts::default(),
             stop: CancellationToken::new(),

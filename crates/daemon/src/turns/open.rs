@@ -42,7 +42,7 @@ pub(super) struct Scene {
 /// A turn that runs, and its room on the worker where it does not keep that itself.
 pub(super) struct Opened {
     pub(super) turn: Turn,
-    pub(super) lease: Option<Lease>,
+    pub(super) _lease: Option<Lease>,
 }
 
 impl Inner {
@@ -72,14 +72,14 @@ impl Inner {
                 let model = self.workers.model(tenant, backend, settings)?;
                 let step = model.stream(&options).await?.turn;
                 let gone = || Error::Internal("the turn was over before it began".to_owned());
-                Ok(Opened { turn: step.into_turn().ok_or_else(gone)?, lease: None })
+                Ok(Opened { turn: step.into_turn().ok_or_else(gone)?, _lease: None })
             }
             TurnKind::Review => {
                 let lease = self.lease(scene).await?;
                 let request = self.request(scene)?;
                 let target = scene.turn.request.clone();
                 let turn = lease.server().start_review(request, target).await?;
-                Ok(Opened { turn, lease: Some(lease) })
+                Ok(Opened { turn, _lease: Some(lease) })
             }
             TurnKind::Compact => Err(Error::Internal("a compaction has no parts".to_owned())),
         }
@@ -99,14 +99,14 @@ impl Inner {
         if scene.turn.kind != TurnKind::Prompt {
             let lease = self.lease(scene).await?;
             let turn = lease.server().adopt_turn(self.request(scene)?, adoption)?;
-            return Ok(Opened { turn, lease: Some(lease) });
+            return Ok(Opened { turn, _lease: Some(lease) });
         }
         let options = call::of(&scene.thread, &scene.turn)?;
         let mut context = call::context(&scene.thread);
         context.thread = ThreadSource::Fresh;
         let settings = self.settings(scene, context);
         let model = self.workers.model(&scene.tenant, &scene.thread.backend, settings)?;
-        Ok(Opened { turn: model.adopt(&options, thread, adoption).await?, lease: None })
+        Ok(Opened { turn: model.adopt(&options, thread, adoption).await?, _lease: None })
     }
 
     async fn adoption(&self, scene: &Scene) -> Result<Adoption, Error> {

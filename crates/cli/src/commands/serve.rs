@@ -1,0 +1,188 @@
+//! `bindery serve`: Codex for many, over HTTP.
+
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bindery_daemon::config::{Backend, Config, Flags};
+use bindery_daemon::logging;
+use bindery_daemon::serve::{Leave, Server};
+use bindery_daemon::workers::Program;
+use serde_json::json;
+
+use crate::failure::Hinted;
+
+/// Serve Codex to many users over HTTP
+///
+/// Turns belong to the server: they go on when a client leaves, and when the server is restarted.
+/// The first start makes a tenant and a token, which is shown once. A flag is stronger than the
+/// environment (`BINDERY_LISTEN`, `BINDERY_DATA` …), which is stronger than the file.
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    /// Where to listen [default: 127.0.0.1:4747]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Where everything is kept [default: bindery-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Settings, as TOML
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder that the first tenant's threads work in [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// What runs threads that do not choose: codex, engine or auto
+    #[arg(long, value_parser = backend)]
+    backend: Option<Backend>,
+    /// The Codex to use, instead of the one in `BINDERY_CODEX` or on `PATH`
+    #[arg(long, value_name = "PATH")]
+    codex: Option<PathBuf>,
+    /// End, with all workers, when the standard input ends
+    #[arg(long)]
+    exit_with_parent: bool,
+    /// Keep everything in a temporary folder, removed at the end
+    #[arg(long, conflicts_with = "data")]
+    ephemeral: bool,
+    /// Print one line of JSON when ready: url, token, pid, backend
+    #[arg(long)]
+    announce: bool,
+    /// Log as JSON, one object a line
+    #[arg(long)]
+    log_json: bool,
+    /// Look whether everything is in order, and serve nothing
+    #[arg(long)]
+    check: bool,
+}
+
+impl Serve {
+    /// Runs the command, on a runtime of its own: a server uses all processors.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(self.serve())
+        });
+        thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the server panicked")))
+    }
+
+    async fn serve(self) -> anyhow::Result<ExitCode> {
+        let temporary = self.ephemeral.then(tempfile::tempdir).transpose()?;
+        let data = temporary.as_ref().map(|folder| folder.path().join("data"));
+        let flags = Flags {
+            listen: self.listen,
+            data: data.or(self.data.clone()),
+            root: self.root.clone(),
+            backend: self.backend,
+            codex: self.codex.clone(),
+            log_json: self.log_json,
+            exit_with_parent: self.exit_with_parent,
+        };
+        let env = |name: &str| std::env::var(name).ok();
+        let config = Config::load(self.config.as_deref(), env, flags).map_err(hinted)?;
+        logging::begin(&config.log).map_err(hinted)?;
+        let server = Server::start(config, Program::current()?).await.map_err(hinted)?;
+        if self.check {
+            server.run(std::future::ready(Leave::Workers)).await.map_err(hinted)?;
+            std::io::stdout().write_all(b"everything is in order\n")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        self.tell(&server)?;
+        let stop = stop(self.exit_with_parent, self.ephemeral)?;
+        server.run(stop).await.map_err(hinted)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn tell(&self, server: &Server) -> anyhow::Result<()> {
+        let address = server.address()?;
+        let backend = server.app().runner.workers().default_backend();
+        if self.announce {
+            let token = match &server.first_token {
+                Some(token) => token.clone(),
+                None => std::fs::read_to_string(server.app().config.data.join("token"))?,
+            };
+            let line = json!({
+                "url": format!("http://{address}"),
+                "token": token.trim(),
+                "pid": std::process::id(),
+                "backend": backend,
+            });
+            let mut out = std::io::stdout();
+            writeln!(out, "{line}")?;
+            return Ok(out.flush()?);
+        }
+        let mut err = std::io::stderr();
+        writeln!(err, "Serving {backend} at http://{address}")?;
+        if let Some(token) = &server.first_token {
+            let file = server.app().config.data.join("token");
+            writeln!(err, "Token, shown once and kept in {}: {token}", file.display())?;
+        }
+        Ok(())
+    }
+}
+
+/// What the server says, with its hint.
+pub(crate) fn hinted(err: bindery_daemon::error::Error) -> anyhow::Error {
+    match err.hint() {
+        Some(hint) => {
+            let mut message = err.to_string();
+            let mut cause = std::error::Error::source(&err);
+            while let Some(source) = cause {
+                message.push_str(&format!(": {source}"));
+                cause = source.source();
+            }
+            Hinted { message, hint, misuse: false }.into()
+        }
+        None => err.into(),
+    }
+}
+
+fn backend(word: &str) -> Result<Backend, String> {
+    match word {
+        "auto" => Ok(Backend::Auto),
+        "codex" => Ok(Backend::Codex),
+        "engine" => Ok(Backend::Engine),
+        _ => Err("use codex, engine or auto".to_owned()),
+    }
+}
+
+/// Ctrl-C ends everything; a polite end by the system leaves the workers to the next daemon.
+fn stop(
+    with_parent: bool,
+    ephemeral: bool,
+) -> anyhow::Result<impl Future<Output = Leave> + Send + 'static> {
+    let mut parent = with_parent.then(closed_input);
+    #[cfg(unix)]
+    let mut term = {
+        use tokio::signal::unix::{SignalKind, signal};
+        signal(SignalKind::terminate())?
+    };
+    Ok(async move {
+        let closed = async {
+            match parent.take() {
+                Some(parent) => drop(parent.await),
+                None => std::future::pending().await,
+            }
+        };
+        #[cfg(unix)]
+        let terminated = term.recv();
+        #[cfg(not(unix))]
+        let terminated = std::future::pending::<()>();
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => Leave::Nothing,
+            () = closed => Leave::Nothing,
+            _ = terminated => if ephemeral { Leave::Nothing } else { Leave::Workers },
+        }
+    })
+}
+
+/// Done when our standard input has ended.
+fn closed_input() -> tokio::sync::oneshot::Receiver<()> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    // A thread and not a task: reading the input cannot be given up, and the runtime would wait.
+    std::thread::spawn(move || {
+        let mut buffer = [0; 256];
+        while matches!(std::io::stdin().read(&mut buffer), Ok(count) if count > 0) {}
+        let _ = sender.send(());
+    });
+    receiver
+}
