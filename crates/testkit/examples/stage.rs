@@ -56,7 +56,8 @@ fn by_lines() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     for line in lines {
         let asked: Value = serde_json::from_str(&line).unwrap();
-        let answer = runtime.block_on(tokio::time::timeout(PATIENCE, answered(&model, &asked)));
+        let answer = runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, answered(&model, &asked)).await });
         println!("{}", answer.unwrap_or_else(|_| json!({ "error": format!("in vain: {line}") })));
     }
 }

@@ -1,11 +1,12 @@
 // What a call gives back: text, reasoning, usage, warnings, files, structured output.
 
 import assert from 'node:assert/strict';
+import { rm, writeFile } from 'node:fs/promises';
 import test from 'node:test';
 
 import { generateText, jsonSchema, Output, streamText } from 'ai';
 
-import { added, all, exec, first, patch, reasoning, reply, soon, startStage, text, then, until, usage } from './support/stage.mjs';
+import { added, all, exec, first, patch, reasoning, reply, soon, startStage, text, then, usage } from './support/stage.mjs';
 
 const stage = await startStage({ unrestricted: true });
 const codex = stage.provider();
@@ -95,20 +96,22 @@ test('an image reaches the model, another file is warned of', async () => {
 
 test('a command shows its output while it runs', async () => {
   await stage.push(
-    first('story six', exec('echo early; until [ -e go-on ]; do sleep 0.05; done; echo late', 'c6', { yield_time_ms: 20_000 })),
+    first('story six', exec('until [ -e go-on ]; do echo early; sleep 0.1; done; echo late', 'c6', { yield_time_ms: 20_000 })),
     then('story six', text('ran')),
   );
-  const result = streamText({ model, prompt: 'story six' });
+  const { stream } = await model.doStream({ prompt: user('story six') });
   const seen = [];
-  const { writeFile, rm } = await import('node:fs/promises');
-  for await (const part of result.fullStream) {
+  for await (const part of stream) {
     if (part.type !== 'tool-result') continue;
-    seen.push({ preliminary: part.preliminary === true, output: JSON.stringify(part.output) });
+    seen.push({ preliminary: part.preliminary === true, result: part.result });
     if (part.preliminary) await writeFile(`${stage.project}/go-on`, '');
   }
   await rm(`${stage.project}/go-on`);
-  assert.ok(seen[0].preliminary && seen[0].output.includes('early'), JSON.stringify(seen));
-  assert.ok(!seen.at(-1).preliminary && seen.at(-1).output.includes('late'), JSON.stringify(seen));
+  const [early, late] = [seen[0], seen.at(-1)];
+  assert.deepEqual([early.preliminary, early.result.status], [true, 'inProgress'], JSON.stringify(seen));
+  assert.match(early.result.output, /early/);
+  assert.equal(late.preliminary, false);
+  assert.match(late.result.aggregatedOutput, /late/);
 });
 
 test('a patch is a tool call with its diff', async () => {
@@ -127,7 +130,7 @@ test('raw chunks come when they are asked for', async () => {
 });
 
 test('a reader who waits loses nothing, and holds the stream back', async () => {
-  const words = 'word '.repeat(4000);
+  const words = 'word '.repeat(2000);
   await stage.push(reply('story nine', text(words, 5)));
   const { stream } = await model.doStream({ prompt: user('story nine') });
   const reader = stream.getReader();
@@ -155,8 +158,8 @@ test('a sub-agent neither mixes in nor ends the stream', async () => {
   const wait = { type: 'call', name: 'wait_agent', arguments: { targets: ['${s11.agent_id}'] }, call_id: 'w11', ...space };
   await stage.push(
     { when: { headers: { 'x-openai-subagent': 'collab_spawn' } }, steps: [text('one two three', 3)] },
-    { when: { user: 'story eleven', output_of: 'w11' }, steps: [text('All done.')] },
-    { when: { user: 'story eleven', output_of: 's11' }, steps: [wait] },
+    { when: { input: 'story eleven', output_of: 'w11' }, steps: [text('All done.')] },
+    { when: { input: 'story eleven', output_of: 's11' }, steps: [wait] },
     first('story eleven', text('I ask.'), spawn),
   );
   const result = streamText({ model, prompt: 'story eleven' });

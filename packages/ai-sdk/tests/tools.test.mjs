@@ -6,7 +6,7 @@ import test from 'node:test';
 import { generateText, stepCountIs, streamText, tool } from 'ai';
 import { z } from 'zod';
 
-import { all, call, first, reply, soon, startStage, text, then, until } from './support/stage.mjs';
+import { all, call, first, reply, soon, startStage, text, then } from './support/stage.mjs';
 
 const stage = await startStage({ unrestricted: true });
 const model = stage.provider()();
@@ -34,8 +34,8 @@ test('tools work after a call without tools', async () => {
   assert.deepEqual(ran, ['red']);
   assert.equal(result.text, 'It is red.');
   assert.equal(result.steps.length, 2);
-  const [first100, second] = result.steps.map((step) => step.usage.inputTokens);
-  assert.equal(first100 + second, 200);
+  // Codex tells what a request used once its tools have answered, so it counts in the next step.
+  assert.equal(result.steps.reduce((sum, step) => sum + (step.usage.inputTokens ?? 0), 0), 200);
   assert.equal(result.totalUsage.inputTokens, 200);
   const asked = await stage.asked('tell red');
   assert.match(JSON.stringify(asked.at(-1).input), /code of red/);
