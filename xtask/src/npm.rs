@@ -42,7 +42,8 @@ const CHROMIUM: Need = Need {
 };
 
 /// What the package is made of; the rest of its folder is tests and examples.
-const SOURCES: &[&str] = &["src", "build.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
+const SOURCES: &[&str] =
+    &["src", "build.mjs", "pack.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
 
 /// Builds, checks and tests the package.
 pub fn test(root: &Path) -> anyhow::Result<()> {

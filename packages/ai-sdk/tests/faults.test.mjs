@@ -88,7 +88,23 @@ test('a missing bindery is told in the call, with the way to get it', async () =
   }
 });
 
-test('a wrong token and a dead server are told in the call', async () => {
+test('a server that runs already is used; a wrong token and a dead server are told in the call', async () => {
+  const args = ['serve', '--listen', '127.0.0.1:0', '--exit-with-parent', '--ephemeral', '--announce', '--codex', stage.codex];
+  const daemon = spawn(process.env.BINDERY_BIN, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const { value } = await soon(createInterface({ input: daemon.stdout })[Symbol.asyncIterator]().next(), 'a daemon');
+  const { url, token } = JSON.parse(value);
+  await stage.push(reply('to a server', text('Served.')));
+  const given = createCodex({ server: { url, token }, thread: { cwd: stage.project } });
+  assert.equal((await soon(generateText({ model: given(), prompt: 'to a server' }), 'a server')).text, 'Served.');
+  await given.shutdown();
+  const stranger = createCodex({ server: { url, token: 'wrong' } });
+  await assert.rejects(generateText({ model: stranger(), prompt: 'x', maxRetries: 0 }), (error) => {
+    assert.ok(APICallError.isInstance(error));
+    assert.equal(error.statusCode, 401);
+    return true;
+  });
+  daemon.stdin.end();
+  await soon(new Promise((resolve) => daemon.once('close', resolve)), 'the daemon ends');
   const dead = createCodex({ server: { url: 'http://127.0.0.1:9', token: 'x' } });
   await assert.rejects(generateText({ model: dead(), prompt: 'x', maxRetries: 0 }), /no answer from/);
   await dead.shutdown();
