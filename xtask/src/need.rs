@@ -12,6 +12,8 @@ use anyhow::{Context, bail, ensure};
 
 use crate::step;
 
+mod debian;
+
 /// All outside programs the tests need. A new one is a new line here.
 pub const NEEDS: &[Need] = if cfg!(target_os = "linux") {
     &[crate::codex::NEED, crate::codex::BUBBLEWRAP]
@@ -46,24 +48,11 @@ pub enum Source {
         /// Its exact version, which the program's `--version` must show.
         version: &'static str,
     },
-}
-
-impl Source {
-    /// Name and version, as the stamp has it.
-    fn label(&self) -> String {
-        let Self::Npm { package, version } = self;
-        format!("{package}@{version}")
-    }
-
-    fn version(&self) -> &'static str {
-        let Self::Npm { version, .. } = self;
-        version
-    }
-
-    fn fetch(&self, folder: &Path) -> anyhow::Result<()> {
-        let Self::Npm { .. } = self;
-        npm_install(&self.label(), folder)
-    }
+    /// A package of Debian's, for the whole machine; any version will do.
+    Debian {
+        /// Its name.
+        package: &'static str,
+    },
 }
 
 /// Says everything that must be there beforehand and is not, at once.
@@ -77,41 +66,49 @@ pub fn check_tools() -> anyhow::Result<()> {
 
 /// The path of the program, installing it if it is not there.
 pub fn path(root: &Path, need: &Need) -> anyhow::Result<PathBuf> {
-    if let Some(path) = std::env::var_os(need.variable) {
-        return given(need, PathBuf::from(path));
+    let given = std::env::var_os(need.variable).map(PathBuf::from);
+    match need.source {
+        Source::Npm { package, version } => match given {
+            Some(path) => chosen(need, path, version),
+            None => from_npm(root, need, package, version),
+        },
+        Source::Debian { package } => given.map_or_else(|| debian::path(need, package), Ok),
     }
+}
+
+fn from_npm(root: &Path, need: &Need, package: &str, version: &str) -> anyhow::Result<PathBuf> {
+    let label = format!("{package}@{version}");
     let folder = root.join("target/bindery-test").join(need.name);
-    let install = Install { folder: &folder, label: &need.source.label(), find: need.find };
+    let install = Install { folder: &folder, label: &label, find: need.find };
     if let Some(path) = install.installed() {
         return Ok(path);
     }
     check_tools()?;
-    step::timed(&format!("install {}", need.source.label()), || {
+    step::timed(&format!("install {label}"), || {
         let path = install.run(|partial| {
-            need.source.fetch(partial)?;
-            let program = (need.find)(partial).with_context(|| no_program(need))?;
-            check(need, &program)
+            npm_install(&label, partial)?;
+            let program = (need.find)(partial).with_context(|| no_program(need, &label))?;
+            check(need, &program, version)
         })?;
         step::say(&format!("    {}", path.display()));
         Ok(path)
     })
 }
 
-fn no_program(need: &Need) -> String {
-    let label = need.source.label();
+fn no_program(need: &Need, label: &str) -> String {
     format!("`{label}` has no program for this platform\nhint: set {} to its path", need.variable)
 }
 
 /// A program chosen by the developer; a wrong version would fail tests in ways that mislead.
-fn given(need: &Need, path: PathBuf) -> anyhow::Result<PathBuf> {
-    check(need, &path)
-        .with_context(|| format!("cannot use {}={}", need.variable, path.display()))?;
+fn chosen(need: &Need, path: PathBuf, version: &str) -> anyhow::Result<PathBuf> {
+    let checked = check(need, &path, version);
+    checked.with_context(|| format!("cannot use {}={}", need.variable, path.display()))?;
     Ok(path)
 }
 
-fn check(need: &Need, program: &Path) -> anyhow::Result<()> {
+fn check(need: &Need, program: &Path, version: &str) -> anyhow::Result<()> {
     if need.tells_version {
-        return check_version(program, need.source.version());
+        return check_version(program, version);
     }
     ensure!(program.is_file(), "`{}` is no file", program.display());
     Ok(())
@@ -122,7 +119,7 @@ fn check_version(program: &Path, version: &str) -> anyhow::Result<()> {
     let output = output.with_context(|| format!("cannot start `{}`", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().next().unwrap_or_default();
-    let right = line.split_whitespace().any(|word| word == version);
+    let right = line.split_whitespace().any(|word| word.trim_start_matches('v') == version);
     ensure!(right, "`--version` says `{line}`, not {version}");
     Ok(())
 }
@@ -142,7 +139,8 @@ fn starts(program: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn npm() -> &'static str {
+/// npm's program.
+pub fn npm() -> &'static str {
     if cfg!(windows) { "npm.cmd" } else { "npm" }
 }
 

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use crate::arguments::TestOptions;
 use crate::need::{self, NEEDS};
-use crate::{step, workspace};
+use crate::{npm, step, workspace};
 
 /// Runs everything; the first step that fails ends the run.
 pub fn run(root: &Path, options: &TestOptions) -> anyhow::Result<ExitCode> {
@@ -26,6 +26,9 @@ pub fn run(root: &Path, options: &TestOptions) -> anyhow::Result<ExitCode> {
         command.args(check.arguments);
         command.envs(check.environment.iter().copied());
         step::command(check.name, &mut command, check.hint)?;
+    }
+    if !options.fast {
+        npm::test(root)?;
     }
     tests(root, &programs, &options.runner)
 }

@@ -75,7 +75,7 @@ async fn ended(mut events: mpsc::Receiver<Event>) -> Result<(), Error> {
             }
             // Nobody tells afterwards how the compaction went.
             Event::Lost => return Err(lost("the connection was lost")),
-            Event::Request(..) | Event::Unreadable { .. } | Event::Regained => {}
+            Event::Raw(_) | Event::Request(..) | Event::Unreadable { .. } | Event::Regained => {}
         }
     }
     Err(lost("connection closed"))

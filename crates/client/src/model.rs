@@ -237,6 +237,7 @@ impl LanguageModel {
             warnings,
             declared_tools: names(&plan.dynamic_tools),
             marks: plan.marks,
+            raw_chunks: plan.raw_chunks,
             deadlines: self.settings.deadlines,
             answerer: self.staff(&plan.dynamic_tools),
             interrupts: self.settings.interrupts.clone(),

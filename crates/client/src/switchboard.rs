@@ -11,6 +11,8 @@ use bindery_core::map::app_server_to_part::Ledger;
 use bindery_core::wire::app_server::notification::{Body, Notification};
 use bindery_core::wire::app_server::request::{Body as Ask, ServerRequest};
 use bindery_core::wire::rpc::{RequestId, RpcError};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::peer::{Inbound, WeakPeer};
@@ -30,6 +32,8 @@ const NOTICES: usize = 64;
 pub(crate) enum Event {
     /// The server tells.
     Notification(Box<Notification>),
+    /// The same in the server's own words, before it; only for those who want it.
+    Raw(Value),
     /// The server asks.
     Request(RequestId, Box<ServerRequest>),
     /// Something that could not be read, and may have been for anybody.
@@ -54,6 +58,8 @@ struct State {
     /// Sub-agent → the thread whose listener hears it.
     parents: HashMap<ThreadId, ThreadId>,
     ledgers: HashMap<ThreadId, Ledger>,
+    /// Threads whose listeners want the server's own words too.
+    raw: HashSet<ThreadId>,
     kept: Vec<(ThreadId, Event)>,
     notices: Vec<Notification>,
     /// Threads whose events nobody wants any more.
@@ -77,6 +83,11 @@ impl Switchboard {
         Some(receiver)
     }
 
+    /// The thread's listener hears the server's own words too.
+    pub(crate) fn want_raw(&self, thread: &ThreadId) {
+        self.state().raw.insert(thread.clone());
+    }
+
     /// Hears a sub-agent too from now on; gives what it has said so far.
     pub(crate) fn adopt(&self, child: &ThreadId, parent: &ThreadId) -> Vec<Event> {
         let mut state = self.state();
@@ -93,6 +104,7 @@ impl Switchboard {
     pub(crate) fn leave(&self, thread: &ThreadId, ledger: Ledger) {
         let mut state = self.state();
         state.listeners.remove(thread);
+        state.raw.remove(thread);
         let children: Vec<ThreadId> = (state.parents.iter())
             .filter(|(_, parent)| *parent == thread)
             .map(|(child, _)| child.clone())
@@ -127,7 +139,9 @@ impl Switchboard {
         while let Some(message) = inbound.recv().await {
             match message {
                 Inbound::Notification { method, params, .. } => {
-                    self.tell(Notification::decode(&method, &params)).await;
+                    let notification = Notification::decode(&method, &params);
+                    self.tell_raw(&notification, &method, &params).await;
+                    self.tell(notification).await;
                 }
                 Inbound::Request { id, method, params } => {
                     self.ask(peer, id, ServerRequest::decode(&method, &params)).await;
@@ -157,6 +171,18 @@ impl Switchboard {
         for sender in self.everybody() {
             // A listener that left in between wants nothing more.
             let _ = sender.send(event()).await;
+        }
+    }
+
+    async fn tell_raw(&self, notification: &Notification, method: &str, params: &RawValue) {
+        let Some(thread) = &notification.address.thread_id else { return };
+        let sender = {
+            let state = self.state();
+            state.raw.contains(thread).then(|| state.sender(thread)).flatten()
+        };
+        if let Some(sender) = sender {
+            // A listener that left in between wants nothing more.
+            let _ = sender.send(Event::Raw(json!({ "method": method, "params": params }))).await;
         }
     }
 

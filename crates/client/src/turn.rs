@@ -87,6 +87,8 @@ pub struct TurnRequest {
     pub declared_tools: BTreeSet<String>,
     /// Written beside the thread's id into the metadata of `finish`.
     pub marks: Map<String, Value>,
+    /// Give Codex's own messages too, as `raw` parts.
+    pub raw_chunks: bool,
     /// How long it may take.
     pub deadlines: Deadlines,
     /// Who answers its questions.
@@ -106,6 +108,7 @@ impl TurnRequest {
             warnings: Vec::new(),
             declared_tools: BTreeSet::new(),
             marks: Map::new(),
+            raw_chunks: false,
             deadlines: Deadlines::default(),
             answerer: answerer::refuse(),
             interrupts: Interrupts::default(),
@@ -161,6 +164,9 @@ impl Turn {
         };
         // Whatever goes wrong from here on, the thread must be free again.
         let seat = Seat::take(server, &thread_id);
+        if request.raw_chunks {
+            server.switchboard().want_raw(&thread_id);
+        }
         let params = TurnStart {
             thread_id: thread_id.clone(),
             input: request.input,

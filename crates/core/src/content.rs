@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::ids::PartId;
-use crate::part::{Part, Warning};
+use crate::ids::{CallId, PartId};
+use crate::open::Open;
+use crate::part::{Part, ToolCall, Warning};
+use crate::prompt::{AssistantPart, Message, Prompt};
 use crate::spec::{Metadata, Spec, codex_of};
 use crate::usage::{FinishReason, Usage};
 
@@ -40,12 +42,31 @@ pub struct Gather {
     spec: Spec,
     generated: Generated,
     open: HashMap<PartId, usize>,
+    /// Calls of earlier steps, which this one may answer.
+    earlier: HashMap<CallId, ToolCall>,
 }
 
 impl Gather {
     /// An empty answer in the words of `spec`.
     pub fn new(spec: Spec) -> Self {
-        Self { spec, generated: Generated::default(), open: HashMap::new() }
+        Self {
+            spec,
+            generated: Generated::default(),
+            open: HashMap::new(),
+            earlier: HashMap::new(),
+        }
+    }
+
+    /// An answer to this prompt. The AI SDK's `generateText` takes no result whose call is not in
+    /// the same answer, so a call of an earlier step (one that waited for an approval) is told
+    /// again before its result.
+    pub fn to(spec: Spec, prompt: &Prompt) -> Self {
+        let parts = prompt.0.iter().flat_map(|message| match message {
+            Open::Known(Message::Assistant { content, .. }) => content.as_slice(),
+            _ => &[],
+        });
+        let earlier = parts.filter_map(earlier_call).map(|call| (call.tool_call_id.clone(), call));
+        Self { earlier: earlier.collect(), ..Self::new(spec) }
     }
 
     /// Takes one part.
@@ -61,6 +82,16 @@ impl Gather {
             Part::TextEnd { id, provider_metadata, .. } => self.end(id, provider_metadata.as_ref()),
             Part::ReasoningEnd(run) => self.end(&run.id, run.provider_metadata.as_ref()),
             Part::ToolResult(result) if result.preliminary => {}
+            Part::ToolCall(call) => {
+                self.earlier.remove(&call.tool_call_id);
+                self.generated.content.extend(part.to_json(self.spec));
+            }
+            Part::ToolResult(result) => {
+                if let Some(call) = self.earlier.remove(&result.tool_call_id) {
+                    self.generated.content.extend(Part::ToolCall(call).to_json(self.spec));
+                }
+                self.generated.content.extend(part.to_json(self.spec));
+            }
             Part::Finish { usage, finish_reason, provider_metadata } => {
                 self.generated.usage = Some(usage.clone());
                 self.generated.finish_reason = Some(finish_reason.for_spec(self.spec));
@@ -121,5 +152,65 @@ impl Gather {
         let mut value = part.to_json(self.spec)?;
         value.as_object_mut()?.remove("type");
         Some(value)
+    }
+}
+
+fn earlier_call(part: &Open<AssistantPart>) -> Option<ToolCall> {
+    let Open::Known(AssistantPart::ToolCall {
+        tool_call_id,
+        tool_name,
+        input,
+        provider_executed,
+        ..
+    }) = part
+    else {
+        return None;
+    };
+    // What the caller ran itself is answered by the caller.
+    provider_executed.unwrap_or(false).then(|| ToolCall {
+        tool_call_id: tool_call_id.clone(),
+        tool_name: tool_name.clone(),
+        input: input.to_string(),
+        provider_executed: true,
+        dynamic: true,
+        provider_metadata: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_of_an_earlier_step_is_told_again_before_its_result() {
+        let prompt: Prompt = serde_json::from_value(json!([
+            { "role": "user", "content": "go" },
+            { "role": "assistant", "content": [
+                { "type": "tool-call", "toolCallId": "ours", "toolName": "codex_command_execution",
+                  "input": { "command": "ls" }, "providerExecuted": true },
+                { "type": "tool-call", "toolCallId": "theirs", "toolName": "mine", "input": {} },
+            ] },
+        ]))
+        .unwrap();
+        let result = |id: &str| -> Part {
+            let part = json!({ "type": "tool-result", "toolCallId": id, "toolName": "t",
+                "result": "done", "dynamic": true });
+            serde_json::from_value(part).unwrap()
+        };
+        let mut gather = Gather::to(Spec::V3, &prompt);
+        for part in [result("ours"), result("ours"), result("theirs")] {
+            gather.push(&part);
+        }
+        let content = gather.finish().content;
+        let told: Vec<_> =
+            content.iter().map(|c| (c["type"].clone(), c["toolCallId"].clone())).collect();
+        let row = |kind: &str, id: &str| (json!(kind), json!(id));
+        let results = [row("tool-result", "ours"), row("tool-result", "theirs")];
+        assert_eq!(told[..2], [row("tool-call", "ours"), row("tool-result", "ours")]);
+        assert_eq!(told[2..], results);
+        assert_eq!(content[0]["input"], json!("{\"command\":\"ls\"}"));
+        assert_eq!(content[0]["dynamic"], json!(true));
     }
 }

@@ -55,7 +55,7 @@ async function answerOf(
       return decided(await settings.onFileChangeApproval?.(request));
     case 'permissions': {
       const { granted = {}, forSession = false } = (await settings.onPermissions?.(request)) ?? {};
-      return { kind: 'permissions', granted, forSession: forSession === true };
+      return { kind: 'permissions', granted, forSession: (forSession as unknown) === true };
     }
     case 'userInput': {
       const answers = Object.entries((await settings.onToolUserInput?.(request)) ?? {});
@@ -114,9 +114,10 @@ async function withinLimit(
       reject(new Error(why));
     });
   });
-  const run = async (): Promise<unknown> =>
-    tool.execute(interrupt['arguments'], { callId, threadId, signal: stop });
-  return Promise.race([run(), over]);
+  const run = Promise.resolve().then(() =>
+    tool.execute(interrupt['arguments'], { callId, threadId, signal: stop }),
+  );
+  return Promise.race([run, over]);
 }
 
 /** A text, a list of Codex's own pieces, or anything else as JSON. */

@@ -86,7 +86,7 @@ async function* events(
     if (body === null) throw cut();
     for await (const { event, data } of eventsOf(body)) {
       if (data === '[DONE]') return;
-      const value = parsed<Record<string, unknown>>(data);
+      const value = parsed(data) as Record<string, unknown> | undefined;
       if (value === undefined) continue;
       if (event === 'message') yield { event: 'part', value };
       else if (event === 'generated') yield { event, value };
@@ -131,8 +131,12 @@ function begun(value: Record<string, unknown>, server: Server, settings: CodexSe
   const session: CodexSession = {
     threadId: String(value['threadId']),
     turnId: String(value['turnId']),
-    steer: async (text) => void (await ask(server, 'POST', `${call}/steer`, { text })),
-    interrupt: async () => void (await ask(server, 'POST', `${call}/interrupt`, {})),
+    steer: async (text) => {
+      await ask(server, 'POST', `${call}/steer`, { text });
+    },
+    interrupt: async () => {
+      await ask(server, 'POST', `${call}/interrupt`, {});
+    },
   };
   try {
     settings.onSession(session);

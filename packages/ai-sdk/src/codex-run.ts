@@ -36,13 +36,23 @@ const SCHEMA = {
 
 const SCHEMA_SYMBOL = Symbol.for('vercel.ai.schema');
 
-interface Input {
+/** What a model hands over. */
+export interface CodexRunInput {
   task: string;
   threadId?: string;
 }
 
+/** The tool, in a shape that both majors of the SDK take. */
+export interface CodexRunTool {
+  description: string;
+  // The SDK's own schema type carries a symbol of the installed major, which cannot be named here.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  inputSchema: any;
+  execute: (input: CodexRunInput, options?: { abortSignal?: AbortSignal }) => AsyncGenerator<CodexRunProgress>;
+}
+
 /** A tool for `generateText` and `streamText`: hands a task to Codex and yields how it stands. */
-export function codexRun(options: CodexRunOptions) {
+export function codexRun(options: CodexRunOptions): CodexRunTool {
   const { cwd, model, description, ...settings } = options;
   const thread: ThreadSettings = { ...settings.thread, cwd };
   return {
@@ -51,12 +61,8 @@ export function codexRun(options: CodexRunOptions) {
       [SCHEMA_SYMBOL]: true as const,
       jsonSchema: SCHEMA,
       validate: (value: unknown) => validated(value),
-      _type: undefined as unknown as Input,
     },
-    async *execute(
-      { task, threadId }: Input,
-      { abortSignal }: { abortSignal?: AbortSignal } = {},
-    ): AsyncGenerator<CodexRunProgress> {
+    async *execute({ task, threadId }, { abortSignal } = {}) {
       const specification = settings.specification ?? installedSpecification();
       const own = { ...REFUSALS, ...settings, thread };
       const codex = new CodexLanguageModel(model ?? 'default', own, specification);
@@ -70,8 +76,8 @@ export function codexRun(options: CodexRunOptions) {
   };
 }
 
-function validated(value: unknown): { success: true; value: Input } | { success: false; error: Error } {
-  const { task, threadId } = (value ?? {}) as Partial<Input>;
+function validated(value: unknown): { success: true; value: CodexRunInput } | { success: false; error: Error } {
+  const { task, threadId } = (value ?? {}) as Partial<CodexRunInput>;
   if (typeof task !== 'string') return { success: false, error: new TypeError('`task` must be text') };
   if (threadId !== undefined && typeof threadId !== 'string') {
     return { success: false, error: new TypeError('`threadId` must be text') };

@@ -131,7 +131,7 @@ function announced(child: ChildProcess, errors: () => string): Promise<Server> {
     child.once('close', (code, signal) => fail(`\`bindery serve\` ended (${signal ?? code})`));
     if (child.stdout === null) return;
     createInterface({ input: child.stdout }).on('line', (line) => {
-      const server = parsed<Partial<Server>>(line);
+      const server = parsed(line) as Partial<Server> | undefined;
       if (typeof server?.url !== 'string' || typeof server.token !== 'string') return;
       clearTimeout(timer);
       resolve({ url: server.url, token: server.token });

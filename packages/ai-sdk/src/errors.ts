@@ -34,7 +34,7 @@ export interface Problem {
 
 /** The SDK's own error, so that its retries and its users find what they expect. */
 export function errorOfProblem(url: string, status: number, body: string): APICallError {
-  const problem = parsed<Problem>(body) ?? {};
+  const problem = (parsed(body) ?? {}) as Problem;
   const words = problem.detail ?? problem.title ?? `the daemon answered ${status}`;
   return new APICallError({
     message: problem.hint === undefined ? words : `${words}\n${problem.hint}`,
@@ -68,9 +68,10 @@ export function errorOfTurn(url: string, fault: unknown): APICallError {
   });
 }
 
-export function parsed<T>(text: string): T | undefined {
+/** JSON that another process wrote, or nothing; what is in it stays to be looked at. */
+export function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as T;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -2,7 +2,7 @@
 
 export { codex, createCodex, type CodexModel, type CodexProvider } from './provider.js';
 export { createCodexAppServer, codexCallOptions, type CodexAppServerSettings } from './migrate.js';
-export { codexRun, type CodexRunOptions, type CodexRunProgress } from './codex-run.js';
+export { codexRun, type CodexRunInput, type CodexRunOptions, type CodexRunProgress, type CodexRunTool } from './codex-run.js';
 export { BinderyError, type BinderyErrorCode } from './errors.js';
 export type {
   ApprovalDecision,

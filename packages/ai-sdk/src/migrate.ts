@@ -137,5 +137,5 @@ function sessionOf(told: CodexAppServerSettings['onSessionCreated']): CodexSetti
 /** Leaves out what is undefined, so that defaults hold. */
 function given(settings: { [K in keyof CodexSettings]: CodexSettings[K] | undefined }): CodexSettings {
   const set = Object.entries(settings).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(set) as CodexSettings;
+  return Object.fromEntries(set);
 }

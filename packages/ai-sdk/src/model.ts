@@ -75,9 +75,13 @@ function streamOf(
   return new ReadableStream<LanguageModelV3StreamPart>(
     {
       async pull(controller) {
-        const { done, value } = await events.next();
-        if (done === true) return controller.close();
-        if (value.event === 'part') controller.enqueue(partOf(value.value, url));
+        // A pull that brings nothing is not repeated, so it goes on to the next part or the end.
+        for (;;) {
+          const next = await events.next();
+          if (next.done === true) return void controller.close();
+          if (next.value.event !== 'part') continue;
+          return void controller.enqueue(partOf(next.value.value, url));
+        }
       },
       async cancel() {
         await events.return(undefined);

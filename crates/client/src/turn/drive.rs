@@ -206,6 +206,7 @@ impl Drive {
         let Some(event) = self.gap.admit(event) else { return };
         match event {
             Event::Notification(notification) => self.told(&notification).await,
+            Event::Raw(raw_value) => self.give(vec![Part::Raw { raw_value }]).await,
             Event::Request(id, request) => self.asked(id, &request).await,
             Event::Unreadable { why, head } => {
                 let parts = self.mapper.unreadable(&why, &head);

@@ -134,6 +134,9 @@ pub struct TurnPlan {
     /// To be written beside `threadId` in the answer's metadata: later calls tell by it whether
     /// instructions or tools have changed, which Codex itself would pass over in silence.
     pub marks: Map<String, Value>,
+    /// Codex's own messages are wanted beside the parts.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub raw_chunks: bool,
 }
 
 impl TurnPlan {
@@ -271,6 +274,7 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
         downloads: std::mem::take(&mut notes.downloads),
         warnings: notes.finish(),
         marks,
+        raw_chunks: options.include_raw_chunks.unwrap_or(false),
     })
 }
 

@@ -97,7 +97,7 @@ impl Events {
         request: &CallRequest,
     ) -> Self {
         let spec = request.specification;
-        let gather = request.generate.then(|| Gather::new(spec));
+        let gather = request.generate.then(|| Gather::to(spec, &request.options().prompt));
         let session = json!({
             "callId": named.call_id,
             "threadId": call.turn.thread_id(),

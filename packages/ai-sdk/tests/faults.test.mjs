@@ -1,0 +1,195 @@
+// What goes wrong: every end is an end, with Codex's own words, and nothing outside the call.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import test from 'node:test';
+
+import { APICallError, generateText, streamText } from 'ai';
+import { BinderyError, createCodex } from '@bindery/ai-sdk';
+
+import { all, gate, reply, soon, startStage, status, text, until } from './support/stage.mjs';
+
+const stage = await startStage({ unrestricted: true });
+const model = stage.provider()();
+const outside = [];
+process.on('unhandledRejection', (error) => outside.push(error));
+process.on('uncaughtException', (error) => outside.push(error));
+
+test("a model's error keeps its text and rejects", async () => {
+  const bad = status(400, 'The model is on holiday.');
+  await stage.push({ ...reply('fail one', bad), times: 'always' });
+  await assert.rejects(soon(generateText({ model, prompt: 'fail one', maxRetries: 0 }), 'an error'), (error) => {
+    assert.ok(APICallError.isInstance(error), String(error));
+    assert.match(error.message, /on holiday/);
+    assert.equal(error.isRetryable, false);
+    return true;
+  });
+  const parts = await soon(all(quiet('fail one').fullStream), 'an error');
+  const error = parts.find((part) => part.type === 'error');
+  assert.match(error.error.message, /on holiday/);
+  assert.equal(parts.filter((part) => part.type === 'error').length, 1);
+});
+
+test('a used-up plan is marked, and not retried', async () => {
+  const body = { error: { type: 'usage_limit_reached', message: 'The usage limit has been reached', plan_type: 'pro', resets_in_seconds: 3600 } };
+  await stage.push({ ...reply('fail two', { type: 'status', status: 429, body }), times: 'always' });
+  await assert.rejects(soon(generateText({ model, prompt: 'fail two', maxRetries: 2 }), 'a limit'), (error) => {
+    assert.ok(APICallError.isInstance(error), String(error));
+    assert.match(JSON.stringify(error.data), /usageLimit/);
+    assert.equal(error.isRetryable, false);
+    return true;
+  });
+});
+
+test('Codex killed in mid-turn is an error and an end', async () => {
+  for (const generate of [false, true]) {
+    const prompt = `kill me, ${generate}`;
+    const before = await requestsNow();
+    await stage.push(reply(prompt, text('Half'), gate(`killed ${generate}`)));
+    const running = generate
+      ? generateText({ model, prompt, maxRetries: 0 }).then(() => undefined, (error) => error)
+      : all(quiet(prompt).fullStream).then((parts) => parts.find((part) => part.type === 'error')?.error);
+    await stage.reached(`killed ${generate}`);
+    const pids = codexProcesses();
+    assert.ok(pids.length > 0, `a Codex runs (${before})`);
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    const error = await soon(running, 'a killed Codex');
+    assert.ok(error instanceof Error, String(error));
+    assert.match(error.message, /codex/i);
+  }
+  await stage.push(reply('after the kill', text('Back.')));
+  assert.equal((await soon(generateText({ model, prompt: 'after the kill' }), 'the next call')).text, 'Back.');
+});
+
+test('a missing Codex is told in the call', async () => {
+  const none = createCodex({ codex: '/no/such/codex' });
+  await assert.rejects(soon(generateText({ model: none(), prompt: 'x', maxRetries: 0 }), 'no Codex'), /codex/i);
+  await none.shutdown();
+});
+
+test('a missing bindery is told in the call, with the way to get it', async () => {
+  const none = createCodex({ bindery: '/no/such/bindery' });
+  await assert.rejects(generateText({ model: none(), prompt: 'x', maxRetries: 0 }), (error) => {
+    assert.ok(error instanceof BinderyError);
+    assert.equal(error.code, 'binary_not_found');
+    return true;
+  });
+  const parts = await all(streamText({ model: none(), prompt: 'x', maxRetries: 0, onError: () => undefined }).fullStream);
+  assert.ok(parts.some((part) => part.type === 'error' && part.error.code === 'binary_not_found'));
+  const { BINDERY_BIN, PATH } = process.env;
+  delete process.env.BINDERY_BIN;
+  process.env.PATH = '';
+  try {
+    await assert.rejects(generateText({ model: createCodex()(), prompt: 'x', maxRetries: 0 }), /BINDERY_BIN/);
+  } finally {
+    Object.assign(process.env, { BINDERY_BIN, PATH });
+  }
+});
+
+test('a server that runs already is used; a wrong token and a dead server are told in the call', async () => {
+  const args = ['serve', '--listen', '127.0.0.1:0', '--exit-with-parent', '--ephemeral', '--announce', '--codex', stage.codex];
+  const daemon = spawn(process.env.BINDERY_BIN, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const { value } = await soon(createInterface({ input: daemon.stdout })[Symbol.asyncIterator]().next(), 'a daemon');
+  const { url, token } = JSON.parse(value);
+  await stage.push(reply('to a server', text('Served.')));
+  const given = createCodex({ server: { url, token }, thread: { cwd: stage.project } });
+  assert.equal((await soon(generateText({ model: given(), prompt: 'to a server' }), 'a server')).text, 'Served.');
+  await given.shutdown();
+  const stranger = createCodex({ server: { url, token: 'wrong' } });
+  await assert.rejects(generateText({ model: stranger(), prompt: 'x', maxRetries: 0 }), (error) => {
+    assert.ok(APICallError.isInstance(error));
+    assert.equal(error.statusCode, 401);
+    return true;
+  });
+  daemon.stdin.end();
+  await soon(new Promise((resolve) => daemon.once('close', resolve)), 'the daemon ends');
+  const dead = createCodex({ server: { url: 'http://127.0.0.1:9', token: 'x' } });
+  await assert.rejects(generateText({ model: dead(), prompt: 'x', maxRetries: 0 }), /no answer from/);
+  await dead.shutdown();
+});
+
+test('neither daemon nor Codex outlives a killed app', { skip: process.platform !== 'linux' }, async () => {
+  await stage.push(reply('outlive', text('Going'), gate('outlive')));
+  const program = `
+    import { streamText } from 'ai';
+    import { createCodex } from '@bindery/ai-sdk';
+    const codex = createCodex({ codex: process.env.CODEX, thread: { cwd: process.env.PROJECT } });
+    const { textStream } = streamText({ model: codex(), prompt: 'outlive' });
+    for await (const piece of textStream) console.log(piece);`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    env: { ...process.env, CODEX: stage.codex, PROJECT: stage.project },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await soon(createInterface({ input: child.stdout })[Symbol.asyncIterator]().next(), 'the app speaks');
+  const family = descendants(child.pid);
+  assert.ok(family.length >= 2, `daemon and Codex run: ${family.map(commandOf)}`);
+  process.kill(child.pid, 'SIGKILL');
+  await until(() => family.every((pid) => !alive(pid)), 'all are gone');
+});
+
+test('an app that is done ends by itself', async () => {
+  await stage.push(reply('one shot', text('Done.')));
+  const program = `
+    import { generateText } from 'ai';
+    import { createCodex } from '@bindery/ai-sdk';
+    const codex = createCodex({ codex: process.env.CODEX, thread: { cwd: process.env.PROJECT } });
+    console.log((await generateText({ model: codex(), prompt: 'one shot' })).text);`;
+  const env = { ...process.env, CODEX: stage.codex, PROJECT: stage.project };
+  const said = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { env, timeout: 60_000 });
+  assert.equal(String(said).trim(), 'Done.');
+});
+
+test('nothing was thrown outside a call', () => assert.deepEqual(outside, []));
+
+function quiet(prompt) {
+  return streamText({ model, prompt, maxRetries: 0, onError: () => undefined });
+}
+
+async function requestsNow() {
+  return (await stage.asked('')).length;
+}
+
+/** The Codexes of our daemon. */
+function codexProcesses() {
+  return descendants(process.pid).filter((pid) => commandOf(pid).includes(`${stage.codex}\0app-server`));
+}
+
+function descendants(pid) {
+  const parents = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map((name) => [Number(name), parentOf(name)]);
+  const found = [];
+  const visit = (parent) => {
+    for (const [child, of] of parents) {
+      if (of !== parent || found.includes(child)) continue;
+      found.push(child);
+      visit(child);
+    }
+  };
+  visit(pid);
+  return found;
+}
+
+function parentOf(pid) {
+  try {
+    return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+function commandOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function alive(pid) {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

