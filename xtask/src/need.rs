@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use crate::step;
 
 /// All outside programs the tests need. A new one is a new line here.
-pub const NEEDS: &[Need] = &[crate::codex::NEED];
+pub const NEEDS: &[Need] = &[crate::codex::NEED, crate::schemathesis::NEED];
 
 const STAMP: &str = ".installed";
 
@@ -40,23 +40,35 @@ pub enum Source {
         /// Its exact version, which the program's `--version` must show.
         version: &'static str,
     },
+    /// A package of the Python index that is a program, too.
+    Pip {
+        /// Its name, and that of its module.
+        package: &'static str,
+        /// Its exact version, which the program's `--version` must show.
+        version: &'static str,
+    },
 }
 
 impl Source {
     /// Name and version, as the stamp has it.
     fn label(&self) -> String {
-        let Self::Npm { package, version } = self;
-        format!("{package}@{version}")
+        match self {
+            Self::Npm { package, version } => format!("{package}@{version}"),
+            Self::Pip { package, version } => format!("{package}=={version}"),
+        }
     }
 
     fn version(&self) -> &'static str {
-        let Self::Npm { version, .. } = self;
-        version
+        match self {
+            Self::Npm { version, .. } | Self::Pip { version, .. } => version,
+        }
     }
 
     fn fetch(&self, folder: &Path) -> anyhow::Result<()> {
-        let Self::Npm { .. } = self;
-        npm_install(&self.label(), folder)
+        match self {
+            Self::Npm { .. } => npm_install(&self.label(), folder),
+            Self::Pip { package, .. } => pip_install(package, &self.label(), folder),
+        }
     }
 }
 
@@ -65,6 +77,7 @@ pub fn check_tools() -> anyhow::Result<()> {
     missing(&[
         ("git", "git", "install git (https://git-scm.com)"),
         ("node", "node", "install Node.js 20 or later (https://nodejs.org)"),
+        ("python3", "python3", "install Python 3.10 or later, with pip (https://python.org)"),
         ("npm", npm(), "install npm (it comes with Node.js from https://nodejs.org)"),
     ])
 }
@@ -149,6 +162,32 @@ fn npm_install(label: &str, folder: &Path) -> anyhow::Result<()> {
         "npm could not install `{label}` ({status})\n\
          hint: is the registry of `npm config get registry` reachable?"
     );
+    Ok(())
+}
+
+/// Into a folder of modules and not a virtual environment, which could not be renamed into place.
+fn pip_install(package: &str, label: &str, folder: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new("python3");
+    command
+        .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
+        .args(["--no-compile", "--target"])
+        .arg(folder.join("modules"))
+        .arg(label)
+        .stdout(Stdio::null());
+    let status = step::status(&mut command)?;
+    ensure!(
+        status.success(),
+        "pip could not install `{label}` ({status})\nhint: is the Python index reachable?"
+    );
+    let program = folder.join(package);
+    let script = format!(
+        "#!/bin/sh\n\
+         here=\"$(cd \"$(dirname \"$0\")\" && pwd)\"\n\
+         PYTHONPATH=\"$here/modules\" exec python3 \"$here/modules/bin/{package}\" \"$@\"\n"
+    );
+    fs::write(&program, script)?;
+    #[cfg(unix)]
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     Ok(())
 }
 
