@@ -109,7 +109,7 @@ impl NewPrompt {
     }
 }
 
-/// Puts a turn into the queue of its thread. With an `Idempotency-Key`, asking again is asking once.
+/// Puts a turn into the queue of its thread. With an `Idempotency-Key`, twice is once.
 pub async fn start(
     State(app): State<App>,
     caller: Caller,
