@@ -99,7 +99,7 @@ fn sorted(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Builds the program as we ship it.
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let mut command = workspace::cargo(root);
     command.args(["build", "--release", "--quiet", "--package", "bindery-cli"]);
     ensure!(step::status(&mut command)?.success(), "cannot build `bindery`");
