@@ -27,7 +27,7 @@ pub mod map;
 
 mod sessions;
 
-mod serve;
+pub mod serve;
 
 /// All benches.
 pub const BENCHES: &[Bench] = &[

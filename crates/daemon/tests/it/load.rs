@@ -167,7 +167,6 @@ fn resident() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::print_stderr, reason = "the delay is told, not judged: it depends on the machine")]
 async fn nothing_is_lost_or_doubled_when_many_turns_run_and_workers_die() {
     let folder = tempfile::tempdir().unwrap();
     let workers = Arc::new(Workers::default());
