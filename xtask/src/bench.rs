@@ -31,6 +31,8 @@ mod sessions;
 
 mod engine;
 
+pub mod serve;
+
 /// All benches.
 pub const BENCHES: &[Bench] = &[
     turn::BENCH,
@@ -42,6 +44,7 @@ pub const BENCHES: &[Bench] = &[
     },
     sessions::BENCH,
     engine::BENCH,
+    serve::BENCH,
 ];
 
 /// One bench.

@@ -11,6 +11,8 @@ pub mod step;
 
 pub mod need;
 
+pub mod schemathesis;
+
 pub mod codex;
 
 pub mod npm;

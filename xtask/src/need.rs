@@ -16,7 +16,7 @@ mod debian;
 
 /// All outside programs the tests need. A new one is a new line here.
 pub const NEEDS: &[Need] = if cfg!(target_os = "linux") {
-    &[crate::codex::NEED, crate::codex::BUBBLEWRAP]
+    &[crate::codex::NEED, crate::codex::BUBBLEWRAP, crate::schemathesis::NEED]
 } else {
     &[crate::codex::NEED]
 };
@@ -48,6 +48,13 @@ pub enum Source {
         /// Its exact version, which the program's `--version` must show.
         version: &'static str,
     },
+    /// A package of the Python index that is a program, too.
+    Pip {
+        /// Its name, and that of its module.
+        package: &'static str,
+        /// Its exact version, which the program's `--version` must show.
+        version: &'static str,
+    },
     /// A package of Debian's, for the whole machine; any version will do.
     Debian {
         /// Its name.
@@ -67,27 +74,34 @@ pub fn check_tools() -> anyhow::Result<()> {
 /// The path of the program, installing it if it is not there.
 pub fn path(root: &Path, need: &Need) -> anyhow::Result<PathBuf> {
     let given = std::env::var_os(need.variable).map(PathBuf::from);
-    match need.source {
-        Source::Npm { package, version } => match given {
-            Some(path) => chosen(need, path, version),
-            None => from_npm(root, need, package, version),
-        },
-        Source::Debian { package } => given.map_or_else(|| debian::path(need, package), Ok),
+    let (label, version) = match need.source {
+        Source::Npm { package, version } => (format!("{package}@{version}"), version),
+        Source::Pip { package, version } => (format!("{package}=={version}"), version),
+        Source::Debian { package } => {
+            return given.map_or_else(|| debian::path(need, package), Ok);
+        }
+    };
+    match given {
+        Some(path) => chosen(need, path, version),
+        None => installed(root, need, &label, version),
     }
 }
 
-fn from_npm(root: &Path, need: &Need, package: &str, version: &str) -> anyhow::Result<PathBuf> {
-    let label = format!("{package}@{version}");
+/// From a registry, into a folder of its own.
+fn installed(root: &Path, need: &Need, label: &str, version: &str) -> anyhow::Result<PathBuf> {
     let folder = root.join("target/bindery-test").join(need.name);
-    let install = Install { folder: &folder, label: &label, find: need.find };
+    let install = Install { folder: &folder, label, find: need.find };
     if let Some(path) = install.installed() {
         return Ok(path);
     }
     check_tools()?;
     step::timed(&format!("install {label}"), || {
         let path = install.run(|partial| {
-            npm_install(&label, partial)?;
-            let program = (need.find)(partial).with_context(|| no_program(need, &label))?;
+            match need.source {
+                Source::Pip { package, .. } => pip_install(package, label, partial)?,
+                Source::Npm { .. } | Source::Debian { .. } => npm_install(label, partial)?,
+            }
+            let program = (need.find)(partial).with_context(|| no_program(need, label))?;
             check(need, &program, version)
         })?;
         step::say(&format!("    {}", path.display()));
@@ -161,6 +175,32 @@ fn npm_install(label: &str, folder: &Path) -> anyhow::Result<()> {
         "npm could not install `{label}` ({status})\n\
          hint: is the registry of `npm config get registry` reachable?"
     );
+    Ok(())
+}
+
+/// Into a folder of modules and not a virtual environment, which could not be renamed into place.
+fn pip_install(package: &str, label: &str, folder: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new("python3");
+    command
+        .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
+        .args(["--no-compile", "--target"])
+        .arg(folder.join("modules"))
+        .arg(label)
+        .stdout(Stdio::null());
+    let status = step::status(&mut command)?;
+    ensure!(
+        status.success(),
+        "pip could not install `{label}` ({status})\nhint: is the Python index reachable?"
+    );
+    let program = folder.join(package);
+    let script = format!(
+        "#!/bin/sh\n\
+         here=\"$(cd \"$(dirname \"$0\")\" && pwd)\"\n\
+         PYTHONPATH=\"$here/modules\" exec python3 \"$here/modules/bin/{package}\" \"$@\"\n"
+    );
+    fs::write(&program, script)?;
+    #[cfg(unix)]
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     Ok(())
 }
 

@@ -89,7 +89,7 @@ impl Default for Http {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
-    /// Whether a confirmed event survives a power failure too; every commit then waits for the disk.
+    /// A confirmed event survives a power failure too; every commit then waits for the disk.
     pub survive_power_failure: bool,
     /// Days after which the events of an ended turn are forgotten; zero for never.
     pub retention_days: u32,

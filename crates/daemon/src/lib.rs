@@ -1,8 +1,8 @@
 //! Codex as a service: turns that belong to the server, interrupts in a store, many tenants.
 //!
-//! Read in this order: [`config`] (what is asked for), [`store`] (what is kept), [`tenant`] (who may
-//! do what), [`workers`] (Codex processes that outlive us), [`turns`] (the runner: owns turns, their
-//! log and its readers), [`interrupts`] (questions and their answers), [`http`] (the API),
+//! Read in this order: [`config`] (what is asked for), [`store`] (what is kept), [`tenant`] (who
+//! may do what), [`workers`] (Codex processes that outlive us), [`turns`] (the runner: owns turns,
+//! their log and its readers), [`interrupts`] (questions and their answers), [`http`] (the API),
 //! [`front`] (the AI SDK's calls),
 //! [`serve`] (all of it together), [`error`] (what can go wrong).
 

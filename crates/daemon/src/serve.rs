@@ -57,6 +57,14 @@ pub struct Server {
 impl Server {
     /// Opens the store, takes up what was left, and listens.
     pub async fn start(config: Config, program: Program) -> Result<Self, Error> {
+        Self::with(config, |config, store| Workers::start(config, program, store)).await
+    }
+
+    /// The same, on workers that come from elsewhere.
+    pub async fn with(
+        config: Config,
+        workers: impl FnOnce(&Arc<Config>, Arc<dyn Store>) -> Result<Workers, Error>,
+    ) -> Result<Self, Error> {
         let config = Arc::new(absolute(config)?);
         make_data(&config.data)?;
         let lock = lock(&config.data)?;
@@ -64,7 +72,7 @@ impl Server {
         let tenants = Tenants::new(store.clone());
         let first_token = first_tenant(&config, &tenants).await?;
         check_tokens(&config, &tenants).await?;
-        let workers = Workers::start(&config, program, store.clone())?;
+        let workers = workers(&config, store.clone())?;
         let hooks = Hooks::new(store.clone());
         let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
         let listening = TcpListener::bind(config.listen).await;

@@ -1,7 +1,7 @@
 //! Codex processes: one for each tenant and backend, on a socket, outliving the daemon.
 //!
 //! A worker serves the app-server protocol on a unix socket. It is the child of a small guard
-//! ([`guard`]), not of ours: when the daemon is gone it goes on, and the next daemon finds it in the
+//! (`guard`), not of ours: when the daemon is gone it goes on, and the next daemon finds it in the
 //! store. The pool of the client decides when one is started and when it is idle.
 
 mod environment;

@@ -66,8 +66,13 @@ fn yes() -> Value {
 
 /// A daemon whose turn has asked for a command, and the question's name.
 async fn asking(settings: &str) -> (Daemon, String, String, String) {
-    let run = Reply::new([Step::exec("echo ran > ran", "c1")]);
-    let script = vec![Reply::text("fine").when_output_of("c1").always(), run.always()];
+    let run = |call: &str| Reply::new([Step::exec("echo ran > ran", call)]);
+    let script = vec![
+        Reply::text("fine").when_output_of("c2"),
+        run("c2").when_user("cut short"),
+        Reply::text("fine").when_output_of("c1"),
+        run("c1"),
+    ];
     let daemon = Daemon::with(script, settings);
     let thread = daemon.careful().await;
     let turn = daemon.say(&thread, "go").await;

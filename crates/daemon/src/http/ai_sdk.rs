@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use bindery_client::interrupts::AnswerError;
 use bindery_client::turn::TurnControl;
 use bindery_core::interrupt::Answer;
-use futures_util::stream as streams;
+use futures_util::{FutureExt as _, stream as streams};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
@@ -30,6 +30,9 @@ use crate::turns::steering;
 
 /// How often a quiet stream says that it is alive, at the least.
 const QUIET: Duration = Duration::from_secs(15);
+
+/// Bytes that are sent at once, about.
+const WRITE: usize = 32 * 1024;
 
 /// Runs a call and streams its parts. Closing the response interrupts the turn.
 #[utoipa::path(post, path = "/v1/language-model/stream", tag = "AI SDK",
@@ -62,10 +65,20 @@ impl Sending {
     async fn next(&mut self) -> Option<Bytes> {
         tokio::select! {
             biased;
-            frame = self.events.next() => frame.map(Bytes::from),
+            frame = self.events.next() => frame.map(|frame| self.joined(frame)),
             () = self.stop.cancelled() => None,
             () = sleep(self.quiet) => Some(Bytes::from_static(b": keep-alive\n\n")),
         }
+    }
+
+    /// One write for what is there.
+    fn joined(&mut self, mut frames: String) -> Bytes {
+        while frames.len() < WRITE
+            && let Some(Some(more)) = self.events.next().now_or_never()
+        {
+            frames.push_str(&more);
+        }
+        frames.into()
     }
 }
 

@@ -91,7 +91,7 @@ fn known(method: &str) -> &'static str {
 
 /// All counts, for an administrator.
 #[utoipa::path(get, path = "/metrics", tag = "server",
-    responses((status = 200, body = String, content_type = "text/plain")))]
+    responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub async fn show(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
     if !caller.admin {
         let why = "only an administrator's token sees counts of all tenants".to_owned();

@@ -22,6 +22,8 @@ pub struct Problem {
     pub code: String,
     /// What happened.
     pub detail: String,
+    /// The same request may go well later.
+    pub retryable: bool,
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -65,6 +67,7 @@ pub fn respond(
         status: status.as_u16(),
         code: code.to_owned(),
         detail: detail.into(),
+        retryable: matches!(status.as_u16(), 408 | 429 | 502 | 503),
         hint,
     };
     let body = serde_json::to_vec(&problem).unwrap_or_default();

@@ -14,7 +14,7 @@ use super::extract::{Path, Query};
 use super::turns::{TurnView, submit};
 use crate::clock::{self, Millis};
 use crate::error::Error;
-use crate::store::{Change, Paging, ThreadRow, TurnKind};
+use crate::store::{Change, Paging, StoreError, ThreadRow, TurnKind};
 use crate::tenant::{Caller, confined};
 use crate::turns::NewTurn;
 
@@ -138,8 +138,21 @@ pub async fn create(
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
     let row = make(&app, &caller, new, None)?;
-    app.store.commit(vec![Change::AddThread(Box::new(row.clone()))]).await?;
+    add(&app, &row).await?;
     Ok(json(StatusCode::CREATED, &ThreadView::from(row)))
+}
+
+/// Keeps a new thread. A session has one thread only, or two lanes would write to it.
+async fn add(app: &App, row: &ThreadRow) -> Result<(), Error> {
+    match app.store.commit(vec![Change::AddThread(Box::new(row.clone()))]).await {
+        Ok(_) => Ok(()),
+        Err(StoreError::Conflict(_)) => {
+            let session = row.session.as_deref().unwrap_or_default();
+            let message = format!("session `{session}` has a thread already");
+            Err(Error::Conflict { code: "session_taken", message })
+        }
+        Err(err) => Err(err.into()),
+    }
 }
 
 /// A row for a new thread, checked.
@@ -153,6 +166,10 @@ pub fn make(
     settings.policy.check(&new.settings)?;
     if new.settings.contains_key("cwd") {
         return Err(Error::invalid("settings.cwd", "the folder is a field of the thread"));
+    }
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if !new.session_id.iter().all(|id| !id.is_empty() && id.len() <= 64 && id.bytes().all(fine)) {
+        return Err(Error::invalid("sessionId", "it is no name of a session"));
     }
     let cwd = confined(&settings.root, new.cwd.as_deref())?;
     let now = clock::now();

@@ -113,10 +113,11 @@ impl NewPrompt {
     }
 }
 
-/// Puts a turn into the queue of its thread. With an `Idempotency-Key`, asking again is asking once.
+/// Puts a turn into the queue of its thread. With an `Idempotency-Key`, twice is once.
 #[utoipa::path(post, path = "/v1/threads/{thread}/turns", tag = "turns",
     params(("idempotency-key" = Option<String>, Header)),
-    request_body = NewPrompt, responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
+    request_body = NewPrompt,
+    responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
 pub async fn start(
     State(app): State<App>,
     caller: Caller,

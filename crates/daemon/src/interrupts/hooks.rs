@@ -176,7 +176,7 @@ impl Hooks {
         if let Some(client) = self.inner.client.get() {
             return Ok(client);
         }
-        // Whoever set one before us has ours.
+        // It fails only if the process has one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // An address is called as it was set; it leads nowhere else.
         let builder = Client::builder().redirect(reqwest::redirect::Policy::none());

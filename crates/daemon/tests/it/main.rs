@@ -5,6 +5,10 @@ mod store;
 
 mod front;
 
+mod load;
+
 mod matrix;
+
+mod schemathesis;
 
 mod stage;

@@ -1,11 +1,13 @@
 //! A server in this process, and a client before it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use bindery_client::pool::Starter;
 use bindery_daemon::config::Config;
 use bindery_daemon::serve::{Leave, Server};
-use bindery_daemon::workers::Program;
+use bindery_daemon::workers::{Program, Workers};
 use bindery_testkit::codex::RealCodex;
 use futures_util::StreamExt;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -42,8 +44,26 @@ impl Stage {
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.data = data.path().join("data");
         config.root = Some(root);
-        let program = Program { executable: "none".into(), guard: Vec::new(), engine: Vec::new() };
-        let server = Server::start(config, program).await.unwrap();
+        let server = Server::start(config, nothing()).await.unwrap();
+        Self::serving(server, data).await
+    }
+
+    /// A server whose workers come from elsewhere.
+    pub(crate) async fn on_workers(starter: Arc<dyn Starter>, root: PathBuf) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let config = Config {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            data: data.path().join("data"),
+            codex_home: Some(root.clone()),
+            root: Some(root),
+            ..Config::default()
+        };
+        let workers =
+            |config: &Arc<Config>, _| Ok(Workers::from_starter(config, nothing(), starter));
+        Self::serving(Server::with(config, workers).await.unwrap(), data).await
+    }
+
+    async fn serving(server: Server, data: TempDir) -> Self {
         let (stop, stopped) = oneshot::channel();
         let url = format!("http://{}", server.address().unwrap());
         let token = server.first_token.clone().unwrap();
@@ -85,6 +105,11 @@ impl Stage {
     }
 }
 
+/// No programs of ours: nothing is started by them.
+fn nothing() -> Program {
+    Program { executable: "none".into(), guard: Vec::new(), engine: Vec::new() }
+}
+
 /// Settings for this Codex.
 pub(crate) fn on(codex: &Path, home: PathBuf) -> Config {
     let mut config = Config { codex_home: Some(home), ..Config::default() };
@@ -101,6 +126,7 @@ pub(crate) async fn value(response: Response) -> Value {
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) name: String,
+    pub(crate) id: Option<u64>,
     pub(crate) data: String,
 }
 
@@ -134,9 +160,10 @@ impl Events {
                     frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
                 };
                 let (name, data) = (field("event: ").unwrap_or_default(), field("data: "));
+                let id = field("id: ").and_then(|id| id.parse().ok());
                 self.buffer = rest.to_owned();
                 match data {
-                    Some(data) => return Some(Event { name, data }),
+                    Some(data) => return Some(Event { name, id, data }),
                     None => continue,
                 }
             }
