@@ -2,6 +2,7 @@
 //!
 //! Everything happens in copies under `target/bindery-test/npm`, so that a clone stays clean.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,9 +50,10 @@ const SOURCES: &[&str] =
 pub fn test(root: &Path) -> anyhow::Result<()> {
     let site = Site::prepare(root)?;
     let tarball = site.package()?;
+    let node = need::path(root, &NODE)?;
     site.app("ai6", Path::new("node"), &tarball)?;
-    site.app("ai7", &need::path(root, &NODE)?, &tarball)?;
-    site.chat(&tarball)
+    site.app("ai7", &node, &tarball)?;
+    site.chat(&node, &tarball)
 }
 
 /// Where it all happens, and with which programs.
@@ -120,7 +122,7 @@ impl Site {
     }
 
     /// Builds the React example and drives it in a browser.
-    fn chat(&self, tarball: &Path) -> anyhow::Result<()> {
+    fn chat(&self, node: &Path, tarball: &Path) -> anyhow::Result<()> {
         let (source, folder) = (self.source.join("examples/chat"), self.folder.join("chat"));
         install(&source, &folder)?;
         add(tarball, &folder)?;
@@ -132,11 +134,19 @@ impl Site {
             let mut command = Command::new(need::npm());
             command.args(["run", "--silent", script]).current_dir(&folder);
             command.envs(self.environment.iter().map(|(name, path)| (name, path)));
+            command.env("PATH", first_on_path(node)?);
             let hint = "see the first failure above; screenshots are in `shots`";
             step::command(&format!("chat example: {script}"), &mut command, hint)?;
         }
         Ok(())
     }
+}
+
+/// PATH with the folder of this program first.
+fn first_on_path(program: &Path) -> anyhow::Result<OsString> {
+    let folder = program.parent().map(Path::to_path_buf);
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    Ok(std::env::join_paths(folder.into_iter().chain(std::env::split_paths(&others)))?)
 }
 
 fn target(root: &Path) -> anyhow::Result<PathBuf> {
@@ -159,7 +169,7 @@ pub(crate) fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut command = Command::new(need::npm());
     command.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
     command.current_dir(folder);
-    let name = format!("npm ci for {}", folder.file_name().unwrap_or_default().display());
+    let name = format!("npm ci for {}", shown(folder));
     step::command(&name, &mut command, "is the registry of `npm config get registry` reachable?")?;
     Ok(fs::write(stamp, lock)?)
 }
