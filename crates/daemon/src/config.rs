@@ -63,6 +63,8 @@ pub struct Http {
     pub body_limit: usize,
     /// How long a request's head and body may take, in seconds.
     pub read_seconds: u64,
+    /// Connections at a time.
+    pub connections: usize,
     /// How often a quiet stream says that it is alive, in seconds.
     pub keep_alive_seconds: u64,
     /// How long streams may take to end when the server stops, in seconds.
@@ -76,6 +78,7 @@ impl Default for Http {
             origins: Vec::new(),
             body_limit: 32 << 20,
             read_seconds: 30,
+            connections: 4096,
             keep_alive_seconds: 15,
             stop_seconds: 10,
         }

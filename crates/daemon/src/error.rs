@@ -7,6 +7,9 @@ use thiserror::Error;
 
 use crate::store::StoreError;
 
+/// The limit of bytes that are kept.
+pub const DISK: &str = "bytes of disk";
+
 /// A failure, told to clients as problem+json.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -121,6 +124,7 @@ impl Error {
             Self::Invalid { .. } => "invalid",
             Self::KeyReused(_) => "idempotency_key_reused",
             Self::Conflict { code, .. } | Self::Interrupt { code, .. } => code,
+            Self::Limit { what: DISK, .. } => "disk_full",
             Self::Limit { .. } => "limit_reached",
             Self::Stopping => "stopping",
             Self::Store(_) => "store",
@@ -143,6 +147,7 @@ impl Error {
             Self::KeyReused(_) | Self::Conflict { .. } => 409,
             Self::Interrupt { code: "answer_unfit", .. } => 422,
             Self::Interrupt { .. } => 409,
+            Self::Limit { what: DISK, .. } => 507,
             Self::Limit { .. } => 429,
             Self::Stopping => 503,
             Self::Client(err) => match err {
@@ -164,6 +169,7 @@ impl Error {
             Self::Interrupt { code: "interrupt_over", .. } => {
                 "if its worker died, `POST …/ask-again` starts a turn that asks anew"
             }
+            Self::Limit { what: DISK, .. } => "let old turns be forgotten, or raise the limit",
             Self::Limit { .. } => "wait for running turns, or raise the tenant's limits",
             Self::KeyReused(_) => "use another key for another request",
             Self::Client(err) => return err.hint(),

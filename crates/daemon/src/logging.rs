@@ -1,9 +1,12 @@
 //! The daemon's log, on stderr, as text or JSON.
 
+use std::io::{self, Write};
+
 use tracing_subscriber::EnvFilter;
 
 use crate::config::Log;
 use crate::error::Error;
+use crate::secret;
 
 /// Begins to log; a second call changes nothing.
 pub fn begin(log: &Log) -> Result<(), Error> {
@@ -12,11 +15,27 @@ pub fn begin(log: &Log) -> Result<(), Error> {
         why: err.to_string(),
     };
     let filter = EnvFilter::builder().parse(&log.filter).map_err(bad)?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Masked(std::io::stderr()));
     // It fails only if there is a log already, which is what we want.
     let _ = match log.json {
         true => builder.json().try_init(),
         false => builder.with_target(false).try_init(),
     };
     Ok(())
+}
+
+/// Lines on their way out, without the secrets that got into them.
+struct Masked<W>(W);
+
+impl<W: Write> Write for Masked<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // A subscriber writes whole lines, and they are text.
+        self.0.write_all(secret::masked(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }

@@ -1,5 +1,6 @@
 //! Secrets: made from chance, kept as hashes, compared in constant time.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use ring::digest;
@@ -45,6 +46,30 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// What stands before secrets, and is followed by nothing else.
+const BEFORE: [&str; 5] = ["bnd_", "sk-", "whsec_", "Bearer ", "bearer "];
+
+/// A text with its secrets made unreadable.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    let first = |text: &str| BEFORE.iter().filter_map(|mark| Some((text.find(mark)?, *mark))).min();
+    if first(text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((at, mark)) = first(rest) {
+        let (before, after) = rest.split_at(at + mark.len());
+        shown.push_str(before);
+        let secret = |letter: char| letter.is_ascii_alphanumeric() || "-_.~+/=".contains(letter);
+        let end = after.find(|letter| !secret(letter)).unwrap_or(after.len());
+        if end > 0 {
+            shown.push('…');
+        }
+        rest = &after[end..];
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +82,20 @@ mod tests {
         assert!(same(&hash(&a), &hash(&a)));
         assert!(!same(&hash(&a), &hash(&b)));
         assert!(!same("a", "ab"));
+    }
+
+    #[test]
+    fn secrets_are_masked() {
+        let token = random("bnd_", 32).unwrap();
+        for (text, shown) in [
+            ("nothing here", "nothing here"),
+            (&*format!("token={token}, and more"), "token=bnd_…, and more"),
+            ("Authorization: Bearer abc.def x sk-proj-1", "Authorization: Bearer … x sk-…"),
+            ("é bnd_", "é bnd_"),
+            ("bearer bnd_12", "bearer …"),
+        ] {
+            assert_eq!(masked(text), shown);
+        }
     }
 
     #[test]

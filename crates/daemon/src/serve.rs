@@ -13,6 +13,10 @@ use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
 use crate::front::Fronts;
+use crate::http::limits::Used;
+use crate::http::listen::Times;
+use crate::http::metrics::Metrics;
+use crate::http::security::Doors;
 use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
 use crate::store::sqlite::{Sqlite, Sync};
@@ -59,6 +63,7 @@ impl Server {
         let store = open_store(&config)?;
         let tenants = Tenants::new(store.clone());
         let first_token = first_tenant(&config, &tenants).await?;
+        check_tokens(&config, &tenants).await?;
         let workers = Workers::start(&config, program, store.clone())?;
         let hooks = Hooks::new(store.clone());
         let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
@@ -71,7 +76,10 @@ impl Server {
         let desk = Desk::new(store.clone(), runner.clone());
         let stop = CancellationToken::new();
         let fronts = Fronts::new(config.clone(), runner.workers().clone());
-        let app = App { config, store, tenants, runner, desk, fronts, stop };
+        let address = listener.local_addr().map_err(|err| Error::Internal(err.to_string()))?;
+        let (doors, used) = (Doors::new(address, &config.http), Used::default());
+        let metrics = Metrics::default();
+        let app = App { config, store, tenants, runner, desk, fronts, doors, used, metrics, stop };
         Ok(Self { app, listener, hooks, first_token, _lock: lock })
     }
 
@@ -95,8 +103,11 @@ impl Server {
         tasks.spawn(hooks.run(app.stop.clone()));
         tasks.spawn(forget(app.clone()));
         let http = &app.config.http;
-        let (read, grace) =
-            (Duration::from_secs(http.read_seconds), Duration::from_secs(http.stop_seconds));
+        let times = Times {
+            read: Duration::from_secs(http.read_seconds.max(1)),
+            grace: Duration::from_secs(http.stop_seconds),
+            connections: http.connections.max(1),
+        };
         let closing = app.stop.clone();
         // Streams end when the server stops; their readers come back to the next one.
         let stopper = tasks.spawn(async move {
@@ -104,8 +115,7 @@ impl Server {
             closing.cancel();
             leave
         });
-        http::listen::serve(listener, http::router(app.clone()), read, grace, app.stop.clone())
-            .await;
+        http::listen::serve(listener, http::router(app.clone()), times, app.stop.clone()).await;
         tracing::info!("stopping");
         tokio::join!(app.runner.stop(), app.fronts.shutdown(FRONTS));
         let leave = stopper.await.unwrap_or(Leave::Workers);
@@ -169,6 +179,22 @@ async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<Strin
     Ok(Some(token))
 }
 
+/// Where others can reach us there must be something to tell them apart by.
+async fn check_tokens(config: &Config, tenants: &Tenants) -> Result<(), Error> {
+    if config.listen.ip().is_loopback() {
+        return Ok(());
+    }
+    for tenant in tenants.list().await? {
+        if tenants.tokens(&tenant).await?.iter().any(|token| token.revoked.is_none()) {
+            return Ok(());
+        }
+    }
+    Err(Error::Config {
+        what: format!("listen on {}", config.listen),
+        why: "there is no valid token; `bindery tenant token` makes one".to_owned(),
+    })
+}
+
 fn codex_home(config: &Config) -> Result<PathBuf, Error> {
     if let Some(home) = &config.codex_home {
         return Ok(home.clone());
@@ -197,7 +223,10 @@ fn write_secret(path: &Path, secret: &str) -> Result<(), Error> {
 /// Forgets the events of turns that ended long ago.
 async fn forget(app: App) {
     let days = i64::from(app.config.store.retention_days);
-    while days > 0 {
+    if days == 0 {
+        return;
+    }
+    loop {
         let before = clock::now() - days * 24 * 3600 * 1000;
         if let Err(err) = app.store.commit(vec![Change::Forget { before }]).await {
             tracing::error!(%err, "old events are not forgotten");

@@ -116,6 +116,9 @@ pub trait Store: Send + Sync + 'static {
     /// Events of a turn after this number, oldest first, in chunks; about so many bytes of them.
     fn events(&self, turn: &str, after: u64, bytes: usize) -> Stored<Vec<Chunk>>;
 
+    /// Bytes of a tenant's events.
+    fn bytes(&self, tenant: &str) -> Stored<u64>;
+
     /// An interrupt.
     fn interrupt(&self, token: &str) -> Stored<Option<InterruptRow>>;
 

@@ -86,6 +86,11 @@ impl Live {
         }
     }
 
+    /// Steers and stops it, once it runs.
+    pub(crate) fn control(&self) -> Option<TurnControl> {
+        lock(&self.control).clone()
+    }
+
     fn set_control(&self, control: TurnControl) {
         *lock(&self.control) = Some(control);
     }
@@ -162,7 +167,7 @@ impl Runner {
     /// Adds to a turn that runs.
     pub async fn steer(&self, turn: &TurnRow, input: Vec<UserInput>) -> Result<(), Error> {
         let live = self.inner.live().get(&turn.id).cloned();
-        let control = live.and_then(|live| lock(&live.control).clone());
+        let control = live.and_then(|live| live.control());
         let Some(control) = control else {
             let message = format!("turn `{}` does not run", turn.id);
             return Err(Error::Conflict { code: "turn_not_running", message });

@@ -27,12 +27,16 @@ use bindery_client::locate::{Located, locate};
 use bindery_client::model::ModelSettings;
 use bindery_client::pool::{Lease, Pool, PoolSettings, PooledModel, Starter, Stats, WorkerKey};
 use bindery_client::transport::stdio::Launch;
+use bindery_client::version::Version;
 use bindery_core::ids::ThreadId;
 
 use crate::config::{Backend, Config};
 use crate::error::Error;
 use crate::store::Store;
 use crate::tenant::Tenant;
+
+/// How long a Codex may take to say its version.
+const VERSION: Duration = Duration::from_secs(5);
 
 /// How to start programs of ours.
 #[derive(Clone, Debug)]
@@ -152,6 +156,23 @@ impl Workers {
             Backend::Engine => "engine",
             Backend::Auto if self.codex.is_some() => "codex",
             Backend::Auto => "engine",
+        }
+    }
+
+    /// The backend of threads that do not choose, with its version where it says one.
+    pub async fn describe(&self) -> String {
+        let backend = self.default_backend();
+        let Some(codex) = self.codex.as_ref().filter(|_| backend == "codex") else {
+            return backend.to_owned();
+        };
+        let mut command = tokio::process::Command::new(&codex.path);
+        command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(VERSION, command.output()).await;
+        let said = output.ok().and_then(Result::ok).map(|output| output.stdout);
+        let said = said.map(|said| String::from_utf8_lossy(&said).into_owned());
+        match said.as_deref().and_then(|said| said.split_whitespace().find_map(Version::parse)) {
+            Some(version) => format!("{backend} {version}"),
+            None => backend.to_owned(),
         }
     }
 

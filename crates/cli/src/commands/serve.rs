@@ -86,15 +86,15 @@ impl Serve {
             std::io::stdout().write_all(b"everything is in order\n")?;
             return Ok(ExitCode::SUCCESS);
         }
-        self.tell(&server)?;
+        self.tell(&server).await?;
         let stop = stop(self.exit_with_parent, self.ephemeral)?;
         server.run(stop).await.map_err(hinted)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn tell(&self, server: &Server) -> anyhow::Result<()> {
+    async fn tell(&self, server: &Server) -> anyhow::Result<()> {
         let address = server.address()?;
-        let backend = server.app().runner.workers().default_backend();
+        let backend = server.app().runner.workers().describe().await;
         if self.announce {
             let token = match &server.first_token {
                 Some(token) => token.clone(),

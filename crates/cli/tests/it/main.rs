@@ -41,3 +41,12 @@ mod interactive;
 mod map;
 
 mod agent;
+
+#[cfg(target_os = "linux")]
+mod web;
+
+#[cfg(target_os = "linux")]
+mod daemon;
+
+#[cfg(target_os = "linux")]
+mod serve;

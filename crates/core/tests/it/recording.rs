@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::PathBuf;
 
-use bindery_core::ids::{ApprovalId, ThreadId};
+use bindery_core::ids::{ApprovalId, ThreadId, TurnId};
 use bindery_core::interrupt::{Answer, Interrupt};
 use bindery_core::map::app_server_to_part::{Cut, Ledger, TurnContext, TurnMapper};
 use bindery_core::part::Part;
@@ -55,9 +55,19 @@ pub(crate) fn lines(name: &str) -> Vec<Line> {
 
 /// The parts of every turn of a recording, in the order the turns began, connection by connection.
 pub(crate) fn parts(name: &str) -> Vec<Vec<Part>> {
+    play(name, Player::default)
+}
+
+/// The same, from mappers that are made anew, out of what they told, before every message.
+pub(crate) fn recalled_parts(name: &str) -> Vec<Vec<Part>> {
+    play(name, || Player { recalls: true, ..Player::default() })
+}
+
+fn play(name: &str, player: impl Fn() -> Player) -> Vec<Vec<Part>> {
     let mut players: BTreeMap<String, Player> = BTreeMap::new();
     for line in lines(name) {
-        let player = players.entry(line.conn.clone()).or_default();
+        let player = players.entry(line.conn.clone()).or_insert_with(&player);
+        player.recall();
         match line.received {
             true => player.take(line.message.to_string().as_bytes()),
             false => player.answer(&line.message),
@@ -72,6 +82,9 @@ pub(crate) struct Player {
     live: HashMap<ThreadId, (usize, TurnMapper)>,
     ledgers: HashMap<ThreadId, Ledger>,
     asked: HashMap<String, Interrupt>,
+    /// The turn of each mapper.
+    ids: HashMap<ThreadId, TurnId>,
+    recalls: bool,
     pub(crate) turns: Vec<Vec<Part>>,
 }
 
@@ -97,6 +110,17 @@ impl Player {
             self.turns[*index].extend(mapper.cut(&cut));
         }
         self.turns
+    }
+
+    /// Forgets every mapper, and makes it again from what it told.
+    fn recall(&mut self) {
+        for (thread, (index, mapper)) in self.live.iter_mut().filter(|_| self.recalls) {
+            if !mapper.is_finished() {
+                let mut context = TurnContext::new(thread.clone(), self.ids[thread].clone());
+                context.ledger = mapper.ledger().clone();
+                *mapper = TurnMapper::recall(context, &self.turns[*index]);
+            }
+        }
     }
 
     fn stumble(&mut self, why: &str, head: &str) {
@@ -127,6 +151,7 @@ impl Player {
         let opens = matches!(notification.body, Body::TurnStarted(_) | Body::ItemStarted(_));
         let Some(turn) = notification.address.turn_id.clone().filter(|_| opens) else { return };
         if !is_agent && !is_live {
+            self.ids.insert(thread.clone(), turn.clone());
             let mut context = TurnContext::new(thread.clone(), turn);
             context.ledger = self.ledgers.get(&thread).cloned().unwrap_or_default();
             let mapper = TurnMapper::new(context);

@@ -37,6 +37,21 @@ fn every_stream_keeps_the_contract() {
 }
 
 #[test]
+fn a_mapper_made_again_from_what_it_told_goes_on_as_it_would_have() {
+    for name in recording::names() {
+        // What a sub-agent used is told at its end only, so nothing remembers it.
+        let line = |line: &str| match line.starts_with("custom codex.subagent | finish") {
+            true => line.split(" in=").next().unwrap().to_owned(),
+            false => line.to_owned(),
+        };
+        let lines = |parts: &Vec<Part>| sketch(parts).lines().map(line).collect::<Vec<_>>();
+        let sketches = |turns: Vec<Vec<Part>>| turns.iter().map(lines).collect::<Vec<_>>();
+        let (whole, recalled) = (recording::parts(&name), recording::recalled_parts(&name));
+        assert_eq!(sketches(recalled), sketches(whole), "{name}");
+    }
+}
+
+#[test]
 fn parts_read_right() {
     for name in recording::names() {
         let turns: Vec<String> = recording::parts(&name).iter().map(|p| sketch(p)).collect();

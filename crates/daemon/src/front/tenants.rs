@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bindery_client::interrupts::Interrupts;
-use bindery_client::pool::{Pool, PoolSettings, WorkerKey};
+use bindery_client::pool::{Pool, PoolSettings, Stats, WorkerKey};
 use bindery_client::transport::stdio::Launch;
 use bindery_core::call::CallOptions;
 use bindery_core::spec::PROVIDER_KEY;
@@ -72,6 +72,12 @@ impl Fronts {
     /// The front of a tenant that has called before.
     pub fn known(&self, tenant: &Tenant) -> Option<Front> {
         self.fronts().get(&tenant.id).cloned()
+    }
+
+    /// Counts of all fronts' workers, as of now.
+    pub fn stats(&self) -> impl Iterator<Item = Stats> {
+        let all: Vec<Stats> = self.fronts().values().map(Front::stats).collect();
+        all.into_iter()
     }
 
     /// Checks what a call asks for, and finds its worker.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::{Body as Outgoing, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bindery_client::interrupts::AnswerError;
@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 
 use super::app::App;
 use super::body::{Body, Perhaps, json};
+use super::extract::Path;
 use super::sse;
 use super::turns::NewPrompt;
 use crate::error::Error;
@@ -31,6 +32,9 @@ use crate::turns::steering;
 const QUIET: Duration = Duration::from_secs(15);
 
 /// Runs a call and streams its parts. Closing the response interrupts the turn.
+#[utoipa::path(post, path = "/v1/language-model/stream", tag = "AI SDK",
+    request_body = Value,
+    responses((status = 200, body = String, content_type = "text/event-stream")))]
 pub async fn stream(
     State(app): State<App>,
     caller: Caller,
@@ -66,6 +70,8 @@ impl Sending {
 }
 
 /// Starts a worker and spare threads for conversations that begin like this call.
+#[utoipa::path(post, path = "/v1/language-model/prepare", tag = "AI SDK",
+    request_body = Value, responses((status = 204)))]
 pub async fn prepare(
     State(app): State<App>,
     caller: Caller,
@@ -88,10 +94,12 @@ pub struct Steering {
 }
 
 /// Adds to a call while it runs.
+#[utoipa::path(post, path = "/v1/language-model/calls/{call}/steer", tag = "AI SDK",
+    request_body = Steering, responses((status = 204)))]
 pub async fn steer(
     State(app): State<App>,
     caller: Caller,
-    Path(call): Path<String>,
+    Path(call): Path,
     Body(steering_of): Body<Steering>,
 ) -> Result<StatusCode, Error> {
     let control = running(&app, &caller, &call)?;
@@ -111,10 +119,12 @@ pub async fn steer(
 }
 
 /// Stops a call; its stream ends by itself.
+#[utoipa::path(post, path = "/v1/language-model/calls/{call}/interrupt", tag = "AI SDK",
+    request_body = Value, responses((status = 204)))]
 pub async fn interrupt(
     State(app): State<App>,
     caller: Caller,
-    Path(call): Path<String>,
+    Path(call): Path,
     Perhaps(_): Perhaps<Map<String, Value>>,
 ) -> Result<StatusCode, Error> {
     running(&app, &caller, &call)?.interrupt();
@@ -128,6 +138,8 @@ fn running(app: &App, caller: &Caller, call: &str) -> Result<TurnControl, Error>
 }
 
 /// The models to choose from.
+#[utoipa::path(get, path = "/v1/models", tag = "AI SDK",
+    responses((status = 200, body = Value)))]
 pub async fn models(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
     let backend = app.runner.workers().backend(None)?;
     let key = app.fronts.key(&caller.tenant, backend, &FrontSettings::default())?;

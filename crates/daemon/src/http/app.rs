@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::limits::Used;
+use super::metrics::Metrics;
+use super::security::Doors;
 use crate::config::Config;
 use crate::front::Fronts;
 use crate::interrupts::Desk;
@@ -26,6 +29,12 @@ pub struct App {
     pub desk: Desk,
     /// Who runs the AI SDK's calls.
     pub fronts: Fronts,
+    /// Which requests may come in.
+    pub doors: Doors,
+    /// What tenants have used.
+    pub used: Used,
+    /// What is counted.
+    pub metrics: Metrics,
     /// Set when the server stops: streams end then.
     pub stop: CancellationToken,
 }

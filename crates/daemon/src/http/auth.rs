@@ -1,5 +1,7 @@
 //! Who asks: a bearer token, for a tenant.
 
+use std::time::Instant;
+
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -17,6 +19,9 @@ impl FromRequestParts<App> for Caller {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(Error::Unauthorized);
         }
-        app.tenants.caller(token.trim()).await
+        let caller = app.tenants.caller(token.trim()).await?;
+        let tenant = &caller.tenant;
+        app.used.request(&tenant.id, &tenant.settings.limits, Instant::now())?;
+        Ok(caller)
     }
 }

@@ -1,15 +1,19 @@
 //! JSON bodies: of the right type, within bounds, with nothing in them that we do not know.
 
+use std::time::Duration;
+
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use super::app::App;
 use super::problem::respond;
+use super::security::is_json;
 use crate::error::Error;
 
 /// A JSON body that was read.
@@ -49,18 +53,36 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Perhaps<T> {
 
 /// A form or text, which a page of another origin can send without asking, is not JSON.
 async fn json_bytes(request: Request, app: &App) -> Result<Bytes, Response> {
-    let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("application/json") {
+    if !is_json(request.headers()) {
         let detail = "the body must be `application/json`";
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Err(respond(status, "unsupported_media_type", detail, None));
     }
-    let limit = app.config.http.body_limit;
-    to_bytes(request.into_body(), limit).await.map_err(|_| {
+    bytes(request, app).await
+}
+
+/// A body within bounds of length and time.
+pub async fn bytes(request: Request, app: &App) -> Result<Bytes, Response> {
+    let http = &app.config.http;
+    let limit = http.body_limit;
+    let too_long = || {
         let detail = format!("the body is longer than {limit} bytes, or broken off");
         respond(StatusCode::PAYLOAD_TOO_LARGE, "body_too_long", detail, None)
-    })
+    };
+    let told = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let told = told.and_then(|value| value.parse::<u64>().ok());
+    // One that says so is not read at all.
+    if told.is_some_and(|told| told > limit as u64) {
+        return Err(too_long());
+    }
+    let patience = Duration::from_secs(http.read_seconds.max(1));
+    match timeout(patience, to_bytes(request.into_body(), limit)).await {
+        Ok(read) => read.map_err(|_| too_long()),
+        Err(_) => {
+            let detail = "the body did not come in time";
+            Err(respond(StatusCode::REQUEST_TIMEOUT, "body_too_slow", detail, None))
+        }
+    }
 }
 
 /// A JSON response.

@@ -1,6 +1,6 @@
 //! Questions: listed, read, answered, asked again.
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use bindery_core::interrupt::Answer;
@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 use super::ai_sdk;
 use super::app::App;
 use super::body::{Body, json};
+use super::extract::{Path, Query};
 use super::turns::TurnView;
 use crate::error::Error;
 use crate::interrupts::view;
@@ -33,6 +34,8 @@ pub struct InterruptQuery {
 }
 
 /// Lists interrupts, oldest first.
+#[utoipa::path(get, path = "/v1/interrupts", tag = "interrupts",
+    params(InterruptQuery), responses((status = 200, body = Value)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -50,19 +53,23 @@ pub async fn list(
 }
 
 /// Reads an interrupt.
+#[utoipa::path(get, path = "/v1/interrupts/{token}", tag = "interrupts",
+    responses((status = 200, body = Value)))]
 pub async fn read(
     State(app): State<App>,
     caller: Caller,
-    Path(token): Path<String>,
+    Path(token): Path,
 ) -> Result<Response, Error> {
     Ok(json(StatusCode::OK, &view(&app.desk.get(&caller, &token).await?)))
 }
 
 /// Answers an interrupt, once, with what was offered.
+#[utoipa::path(post, path = "/v1/interrupts/{token}/answer", tag = "interrupts",
+    request_body = Value, responses((status = 200, body = Value), (status = 204)))]
 pub async fn answer(
     State(app): State<App>,
     caller: Caller,
-    Path(token): Path<String>,
+    Path(token): Path,
     Body(answer): Body<Answer>,
 ) -> Result<Response, Error> {
     if let Some(told) = ai_sdk::answer(&app, &caller, &token, &answer) {
@@ -73,10 +80,12 @@ pub async fn answer(
 }
 
 /// Starts a turn that takes up a question which its worker took with it.
+#[utoipa::path(post, path = "/v1/interrupts/{token}/ask-again", tag = "interrupts",
+    responses((status = 201, body = TurnView)))]
 pub async fn ask_again(
     State(app): State<App>,
     caller: Caller,
-    Path(token): Path<String>,
+    Path(token): Path,
 ) -> Result<Response, Error> {
     let turn = app.desk.ask_again(&caller, &token).await?;
     Ok(json(StatusCode::CREATED, &TurnView::from(turn)))

@@ -1,5 +1,6 @@
 //! The listener: one task for each connection, limits on slow senders, a graceful stop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -8,6 +9,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -15,14 +17,23 @@ use tokio_util::task::TaskTracker;
 /// Bytes of a request's head.
 const HEAD: usize = 64 * 1024;
 
-/// Serves until it is told to stop, then lets requests end, up to `grace`.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    read: Duration,
-    grace: Duration,
-    stop: CancellationToken,
-) {
+/// Headers of a request; more are refused.
+const HEADERS: usize = 100;
+
+/// How long and how many.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// How long a request's head may take.
+    pub read: Duration,
+    /// How long requests may take to end when the server stops.
+    pub grace: Duration,
+    /// Connections at a time.
+    pub connections: usize,
+}
+
+/// Serves until it is told to stop, then lets requests end for a while.
+pub async fn serve(listener: TcpListener, router: Router, times: Times, stop: CancellationToken) {
+    let room = Arc::new(Semaphore::new(times.connections));
     let graceful = GracefulShutdown::new();
     let connections = TaskTracker::new();
     loop {
@@ -30,6 +41,12 @@ pub async fn serve(
             biased;
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
+        };
+        // Whoever comes when all room is taken waits in the system's queue, not in our memory.
+        let permit = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            permit = room.clone().acquire_owned() => permit,
         };
         let stream = match accepted {
             Ok((stream, _)) => stream,
@@ -43,10 +60,12 @@ pub async fn serve(
         // Small frames must not wait for more.
         let _ = stream.set_nodelay(true);
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(read).max_buf_size(HEAD);
+        http.timer(TokioTimer::new()).header_read_timeout(times.read).max_buf_size(HEAD);
+        http.max_headers(HEADERS);
         let service = TowerToHyperService::new(router.clone());
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         connections.spawn(async move {
+            let _permit = permit;
             if let Err(err) = connection.await {
                 tracing::debug!(%err, "a connection broke off");
             }
@@ -54,7 +73,7 @@ pub async fn serve(
     }
     drop(listener);
     connections.close();
-    if timeout(grace, graceful.shutdown()).await.is_err() {
+    if timeout(times.grace, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }
 }

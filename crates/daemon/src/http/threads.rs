@@ -1,6 +1,6 @@
 //! Threads: made, listed, read, named, forked, put away, made shorter, reviewed.
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::app::App;
 use super::body::{Body, Perhaps, json};
+use super::extract::{Path, Query};
 use super::turns::{TurnView, submit};
 use crate::clock::{self, Millis};
 use crate::error::Error;
@@ -129,6 +130,8 @@ pub struct NewThread {
 }
 
 /// Makes a thread. Nothing is started before its first turn.
+#[utoipa::path(post, path = "/v1/threads", tag = "threads",
+    request_body = NewThread, responses((status = 201, body = ThreadView)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
@@ -171,6 +174,8 @@ pub fn make(
 }
 
 /// Lists threads, newest first.
+#[utoipa::path(get, path = "/v1/threads", tag = "threads",
+    params(PageQuery), responses((status = 200, body = Page<ThreadView>)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -189,10 +194,12 @@ pub async fn find(app: &App, caller: &Caller, thread: &str) -> Result<ThreadRow,
 }
 
 /// Reads a thread.
+#[utoipa::path(get, path = "/v1/threads/{thread}", tag = "threads",
+    responses((status = 200, body = ThreadView)))]
 pub async fn read(
     State(app): State<App>,
     caller: Caller,
-    Path(thread): Path<String>,
+    Path(thread): Path,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
     Ok(json(StatusCode::OK, &ThreadView::from(row)))
@@ -207,10 +214,12 @@ pub struct Rename {
 }
 
 /// Names a thread.
+#[utoipa::path(patch, path = "/v1/threads/{thread}", tag = "threads",
+    request_body = Rename, responses((status = 200, body = ThreadView)))]
 pub async fn rename(
     State(app): State<App>,
     caller: Caller,
-    Path(thread): Path<String>,
+    Path(thread): Path,
     Body(rename): Body<Rename>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
@@ -220,10 +229,12 @@ pub async fn rename(
 }
 
 /// Copies a thread into a new one, which goes its own way from its first turn on.
+#[utoipa::path(post, path = "/v1/threads/{thread}/fork", tag = "threads",
+    request_body = NewThread, responses((status = 201, body = ThreadView)))]
 pub async fn fork(
     State(app): State<App>,
     caller: Caller,
-    Path(thread): Path<String>,
+    Path(thread): Path,
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
@@ -252,27 +263,23 @@ pub async fn fork(
 }
 
 /// Puts a thread away.
-pub async fn archive(
-    state: State<App>,
-    caller: Caller,
-    path: Path<String>,
-) -> Result<Response, Error> {
+#[utoipa::path(post, path = "/v1/threads/{thread}/archive", tag = "threads",
+    responses((status = 200, body = ThreadView)))]
+pub async fn archive(state: State<App>, caller: Caller, path: Path) -> Result<Response, Error> {
     set_archived(state, caller, path, true).await
 }
 
 /// Takes a thread out again.
-pub async fn unarchive(
-    state: State<App>,
-    caller: Caller,
-    path: Path<String>,
-) -> Result<Response, Error> {
+#[utoipa::path(post, path = "/v1/threads/{thread}/unarchive", tag = "threads",
+    responses((status = 200, body = ThreadView)))]
+pub async fn unarchive(state: State<App>, caller: Caller, path: Path) -> Result<Response, Error> {
     set_archived(state, caller, path, false).await
 }
 
 async fn set_archived(
     State(app): State<App>,
     caller: Caller,
-    Path(thread): Path<String>,
+    Path(thread): Path,
     archived: bool,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
@@ -282,10 +289,12 @@ async fn set_archived(
 }
 
 /// Makes a thread's history shorter, as a turn.
+#[utoipa::path(post, path = "/v1/threads/{thread}/compact", tag = "threads",
+    responses((status = 201, body = TurnView)))]
 pub async fn compact(
     State(app): State<App>,
     caller: Caller,
-    Path(thread): Path<String>,
+    Path(thread): Path,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
     let new = NewTurn { kind: TurnKind::Compact, request: json!({}), key: None };
@@ -302,10 +311,12 @@ pub struct NewReview {
 }
 
 /// Reviews changes, as a turn.
+#[utoipa::path(post, path = "/v1/threads/{thread}/review", tag = "threads",
+    request_body = NewReview, responses((status = 201, body = TurnView)))]
 pub async fn review(
     State(app): State<App>,
     caller: Caller,
-    Path(thread): Path<String>,
+    Path(thread): Path,
     Body(review): Body<NewReview>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bindery_core::call::CallOptions;
@@ -12,10 +12,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
 use super::body::{Body, json};
+use super::extract::{Path, Query};
+use super::limits::room;
 use super::sse;
 use super::threads::{Page, PageQuery, find as find_thread};
+use super::uploads;
 use crate::clock::Millis;
 use crate::error::Error;
+use crate::front::own_files;
 use crate::store::{ThreadRow, TurnKind, TurnRow, TurnState};
 use crate::tenant::Caller;
 use crate::turns::{NewTurn, steering};
@@ -110,20 +114,33 @@ impl NewPrompt {
 }
 
 /// Puts a turn into the queue of its thread. With an `Idempotency-Key`, asking again is asking once.
+#[utoipa::path(post, path = "/v1/threads/{thread}/turns", tag = "turns",
+    params(("idempotency-key" = Option<String>, Header)),
+    request_body = NewPrompt, responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
 pub async fn start(
     State(app): State<App>,
     caller: Caller,
-    Path(thread): Path<String>,
+    Path(thread): Path,
     headers: HeaderMap,
     Body(new): Body<NewPrompt>,
 ) -> Result<Response, Error> {
     let row = find_thread(&app, &caller, &thread).await?;
     caller.tenant.settings.policy.check(&new.settings)?;
-    let call = new.call()?;
+    room(&app, &caller.tenant, 0).await?;
+    let call = checked(&app, &caller, new)?;
     // What cannot be run is told now, not by a turn that fails.
     steering(&call)?;
     let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key: key(&headers)? };
     submit(&app, &caller, &row, new).await
+}
+
+/// The call of a prompt that names no files but the tenant's own and those it has sent.
+fn checked(app: &App, caller: &Caller, mut new: NewPrompt) -> Result<CallOptions, Error> {
+    if !app.config.exit_with_parent {
+        own_files(&caller.tenant.settings.root, &new.call()?)?;
+    }
+    uploads::resolve(app, &caller.tenant, &mut new.input)?;
+    new.call()
 }
 
 /// The caller's name for a request.
@@ -149,10 +166,12 @@ pub async fn submit(
 }
 
 /// Lists the turns of a thread, newest first.
+#[utoipa::path(get, path = "/v1/threads/{thread}/turns", tag = "turns",
+    params(PageQuery), responses((status = 200, body = Page<TurnView>)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
-    Path(thread): Path<String>,
+    Path(thread): Path,
     Query(query): Query<PageQuery>,
 ) -> Result<Response, Error> {
     let row = find_thread(&app, &caller, &thread).await?;
@@ -168,10 +187,12 @@ pub async fn find(app: &App, caller: &Caller, turn: &str) -> Result<TurnRow, Err
 }
 
 /// Reads a turn.
+#[utoipa::path(get, path = "/v1/turns/{turn}", tag = "turns",
+    responses((status = 200, body = TurnView)))]
 pub async fn read(
     State(app): State<App>,
     caller: Caller,
-    Path(turn): Path<String>,
+    Path(turn): Path,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &turn).await?;
     Ok(json(StatusCode::OK, &TurnView::from(row)))
@@ -187,10 +208,13 @@ pub struct EventQuery {
 }
 
 /// Follows a turn from any event to its end, as SSE.
+#[utoipa::path(get, path = "/v1/turns/{turn}/events", tag = "turns",
+    params(EventQuery, ("last-event-id" = Option<String>, Header)),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = 204)))]
 pub async fn events(
     State(app): State<App>,
     caller: Caller,
-    Path(turn): Path<String>,
+    Path(turn): Path,
     Query(query): Query<EventQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Error> {
@@ -216,24 +240,28 @@ pub struct Steer {
 }
 
 /// Adds to a turn while it runs.
+#[utoipa::path(post, path = "/v1/turns/{turn}/steer", tag = "turns",
+    request_body = Steer, responses((status = 202, body = Value)))]
 pub async fn steer(
     State(app): State<App>,
     caller: Caller,
-    Path(turn): Path<String>,
+    Path(turn): Path,
     Body(steer): Body<Steer>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &turn).await?;
     let settings = Map::new();
     let prompt = NewPrompt { input: steer.input, settings, tools: None, output_schema: None };
-    app.runner.steer(&row, steering(&prompt.call()?)?).await?;
+    app.runner.steer(&row, steering(&checked(&app, &caller, prompt)?)?).await?;
     Ok(json(StatusCode::ACCEPTED, &json!({ "turnId": row.id })))
 }
 
 /// Stops a turn that waits or runs.
+#[utoipa::path(post, path = "/v1/turns/{turn}/interrupt", tag = "turns",
+    responses((status = 202, body = Value)))]
 pub async fn interrupt(
     State(app): State<App>,
     caller: Caller,
-    Path(turn): Path<String>,
+    Path(turn): Path,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &turn).await?;
     app.runner.interrupt(&row).await?;

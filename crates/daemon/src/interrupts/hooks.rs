@@ -176,6 +176,8 @@ impl Hooks {
         if let Some(client) = self.inner.client.get() {
             return Ok(client);
         }
+        // Whoever set one before us has ours.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         // An address is called as it was set; it leads nowhere else.
         let builder = Client::builder().redirect(reqwest::redirect::Policy::none());
         let client = builder.build().map_err(|err| in_words(&err))?;

@@ -168,6 +168,11 @@ impl Store for Sqlite {
         self.read(move |db| read::events(db, &turn, after, bytes))
     }
 
+    fn bytes(&self, tenant: &str) -> Stored<u64> {
+        let tenant = tenant.to_owned();
+        self.read(move |db| read::bytes(db, &tenant))
+    }
+
     fn interrupt(&self, token: &str) -> Stored<Option<InterruptRow>> {
         let token = token.to_owned();
         self.read(move |db| read::interrupt(db, &token))

@@ -1,6 +1,6 @@
 //! A turn runs: its parts are kept, then shown; its questions are kept before anybody sees them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bindery_client::interrupts::State;
 use bindery_client::turn::Turn;
@@ -34,6 +34,8 @@ pub(super) struct Flow<'a> {
     changes: watch::Receiver<u64>,
     /// Questions, how they stand in the store, and when they are too late.
     known: HashMap<ApprovalId, (Standing, Millis)>,
+    /// Questions whose parts have come; one is told after what it is about.
+    announced: HashSet<ApprovalId>,
     /// Its tools that are served by a webhook are no questions.
     hooked: std::collections::BTreeSet<String>,
     /// The error that ended it, if one did.
@@ -104,6 +106,7 @@ impl<'a> Flow<'a> {
             scene,
             changes: scene.live.interrupts.watch(),
             known,
+            announced: HashSet::new(),
             hooked,
             error: None,
             stopping: false,
@@ -179,7 +182,6 @@ impl<'a> Flow<'a> {
                     self.stopping = true;
                     turn.control().interrupt();
                 }
-                Ok(()) = self.changes.changed() => self.keep(&[], Vec::new()).await?,
                 part = turn.next() => {
                     let Some(part) = part else { return Ok(Cut::Lost(lost)) };
                     let parts = burst(turn, part);
@@ -192,6 +194,7 @@ impl<'a> Flow<'a> {
                         None => if self.take(&parts).await? { return Ok(Cut::Ended) },
                     }
                 }
+                Ok(()) = self.changes.changed() => self.keep(&[], Vec::new()).await?,
                 () = sleep(clock::until(late.unwrap_or(Millis::MAX))), if late.is_some() => {
                     self.expire().await?;
                 }
@@ -232,6 +235,9 @@ impl<'a> Flow<'a> {
     ) -> Result<(), Error> {
         let mut events = Vec::with_capacity(parts.len() + more.len());
         for part in parts {
+            if let Part::ToolApprovalRequest { approval_id, .. } = part {
+                self.announced.insert(approval_id.clone());
+            }
             let json = serde_json::to_string(part);
             let json = json.map_err(|err| Error::Internal(err.to_string()))?;
             events.push((Kind::Part, json));
@@ -266,10 +272,16 @@ impl<'a> Flow<'a> {
         changes: &mut Vec<Change>,
     ) -> Result<Vec<(ApprovalId, Answer)>, Error> {
         self.changes.mark_unchanged();
-        let mut deliver = Vec::new();
+        let (mut deliver, session) = (Vec::new(), self.session());
         for record in self.scene.live.interrupts.records() {
             let token = record.interrupt.id.clone();
             if self.is_hooked(&record.interrupt.ask) {
+                continue;
+            }
+            let told = matches!(record.interrupt.ask, Ask::ToolCall { .. })
+                || self.announced.contains(&token)
+                || record.interrupt.thread_id.as_str() != session;
+            if !told && !self.known.contains_key(&token) {
                 continue;
             }
             let text = token.to_string();
@@ -299,6 +311,12 @@ impl<'a> Flow<'a> {
             }
         }
         Ok(deliver)
+    }
+
+    /// The backend's name of the thread; the questions of sub-agents have another.
+    fn session(&self) -> String {
+        let control = self.scene.live.control();
+        control.map(|control| control.thread_id().to_string()).unwrap_or_default()
     }
 
     fn is_hooked(&self, ask: &Ask) -> bool {

@@ -168,14 +168,16 @@ impl Log {
     }
 }
 
+/// The log, while the turn runs here, and word of what is new in it.
+type Following = (Arc<Log>, watch::Receiver<(u64, bool)>);
+
 /// Reads a log from any place to its end.
 pub struct Reader {
     store: Arc<dyn Store>,
     turn: String,
     /// The number of the last event that was given.
     seq: u64,
-    /// The log, while the turn runs here.
-    live: Option<(Arc<Log>, watch::Receiver<(u64, bool)>)>,
+    live: Option<Following>,
     over: bool,
 }
 

@@ -57,10 +57,14 @@ impl Folder {
     /// How it ended, if it has.
     pub(super) fn obituary(&self) -> Option<String> {
         let status = std::fs::read_to_string(self.exit()).ok()?;
+        // One that was killed did not say why.
+        if status.starts_with("signal") {
+            return Some(status.trim().to_owned());
+        }
         let log = std::fs::read(self.log()).unwrap_or_default();
         let tail = String::from_utf8_lossy(&log[log.len().saturating_sub(2048)..]).into_owned();
         match tail.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(last) => Some(format!("{}: {}", status.trim(), last.trim())),
+            Some(last) => Some(format!("{}; it last said: {}", status.trim(), last.trim())),
             None => Some(status.trim().to_owned()),
         }
     }

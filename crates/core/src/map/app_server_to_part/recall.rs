@@ -12,6 +12,7 @@ use super::{TurnContext, TurnMapper};
 use crate::ids::{ItemId, PartId, ThreadId, TurnId};
 use crate::part::{Part, Run};
 use crate::spec::{Metadata, codex_of};
+use crate::usage::Unified;
 
 impl TurnMapper {
     /// The mapper of a turn that has told these parts already.
@@ -35,7 +36,10 @@ impl TurnMapper {
     fn remember(&mut self, part: &Part) {
         match part {
             Part::StreamStart { .. } => self.started = true,
-            Part::Finish { .. } => self.started = false,
+            Part::Finish { finish_reason, .. } => {
+                self.started = false;
+                self.finished = finish_reason.unified != Unified::ToolCalls;
+            }
             Part::TextStart(run) | Part::ReasoningStart(run) => self.remember_start(run),
             Part::TextDelta(delta) | Part::ReasoningDelta(delta) => {
                 self.runs.remember_delta(&delta.id, &delta.delta);
@@ -48,9 +52,14 @@ impl TurnMapper {
                 let number = number.and_then(|number| number.parse().ok());
                 self.plans = self.plans.max(number.unwrap_or(0));
                 self.tools.remember_call(call);
-                self.remember_agents(&call.input);
+                let input: Value = serde_json::from_str(&call.input).unwrap_or_default();
+                self.remember_agents(&input["threads"]);
             }
-            Part::ToolResult(result) => self.tools.remember_result(result),
+            Part::ToolResult(result) => {
+                self.tools.remember_result(result);
+                // Who was called may be known only afterwards.
+                self.remember_agents(&result.result["receiverThreadIds"]);
+            }
             Part::Custom { kind, provider_metadata } => {
                 self.remember_custom(kind, codex_of(provider_metadata.as_ref()));
             }
@@ -72,15 +81,15 @@ impl TurnMapper {
         self.runs.remember_start(&ItemId::new(item), channel, &run.id);
     }
 
-    fn remember_agents(&mut self, input: &str) {
-        let input: Value = serde_json::from_str(input).unwrap_or_default();
-        let threads = input.get("threads").and_then(Value::as_array).into_iter().flatten();
+    fn remember_agents(&mut self, threads: &Value) {
+        let threads = threads.as_array().into_iter().flatten();
         threads.filter_map(Value::as_str).for_each(|thread| self.agents.learn(thread));
     }
 
     fn remember_custom(&mut self, kind: &str, details: Option<&Map<String, Value>>) {
         match kind {
             "codex.user-message" => self.asked = true,
+            "codex.retry" => self.runs.abandon(),
             "codex.diff" => self.last_diff = text(details, "diff").map(str::to_owned),
             "codex.subagent" => {
                 text(details, "agentThreadId").into_iter().for_each(|t| self.agents.learn(t));

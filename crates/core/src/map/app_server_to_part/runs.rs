@@ -157,6 +157,10 @@ impl Runs {
 
     /// Text that a run has told.
     pub(super) fn remember_delta(&mut self, id: &PartId, delta: &str) {
+        // More of it means that another attempt has taken it up.
+        if let Some(at) = self.abandoned.iter().position(|run| run.id == *id) {
+            self.open.push(self.abandoned.remove(at));
+        }
         let run = self.open.iter_mut().find(|run| run.id == *id);
         run.into_iter().for_each(|run| run.text.push_str(delta));
     }
@@ -164,6 +168,7 @@ impl Runs {
     /// A run that has ended.
     pub(super) fn remember_end(&mut self, id: &PartId) {
         self.open.retain(|run| run.id != *id);
+        self.abandoned.retain(|run| run.id != *id);
     }
 
     fn find(&self, item: &ItemId, channel: Channel) -> Option<usize> {

@@ -129,6 +129,13 @@ pub(super) fn events(
     Ok(chunks)
 }
 
+pub(super) fn bytes(db: &Connection, tenant: &str) -> Result<u64, StoreError> {
+    let sql = "SELECT coalesce(sum(octet_length(event.body)), 0) FROM turn
+        JOIN event ON event.turn = turn.id WHERE turn.tenant = ?1";
+    let bytes: i64 = db.prepare_cached(sql)?.query_row([tenant], |row| row.get(0))?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
 pub(super) fn interrupt(db: &Connection, token: &str) -> Result<Option<InterruptRow>, StoreError> {
     one(db, "SELECT * FROM interrupt WHERE token = ?1", [token], row::interrupt)
 }

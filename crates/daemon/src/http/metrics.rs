@@ -1,0 +1,117 @@
+//! Counts for Prometheus.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use super::app::App;
+use crate::error::Error;
+use crate::tenant::Caller;
+
+/// What is counted; clones share it.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    requests: Family<Labels, Counter>,
+    seconds: Histogram,
+    workers: Gauge<u64, AtomicU64>,
+    turns: Gauge<u64, AtomicU64>,
+    queue: Gauge<u64, AtomicU64>,
+    restarts: Gauge<u64, AtomicU64>,
+}
+
+/// Which requests are counted together.
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Labels {
+    method: &'static str,
+    route: String,
+    status: u16,
+}
+
+impl EncodeLabelSet for Labels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        use prometheus_client::encoding::EncodeLabel;
+        ("method", self.method).encode(encoder.encode_label())?;
+        ("route", self.route.as_str()).encode(encoder.encode_label())?;
+        ("status", u64::from(self.status)).encode(encoder.encode_label())
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("bindery");
+        let requests = Family::<Labels, Counter>::default();
+        let seconds = Histogram::new(exponential_buckets(0.0005, 4.0, 9));
+        let gauge = Gauge::<u64, AtomicU64>::default;
+        let (workers, turns, queue, restarts) = (gauge(), gauge(), gauge(), gauge());
+        registry.register("http_requests", "Requests", requests.clone());
+        registry.register("http_head_seconds", "Time to a response's head", seconds.clone());
+        registry.register("workers", "Codex processes", workers.clone());
+        registry.register("turns_running", "Turns that run", turns.clone());
+        registry.register("calls_waiting", "Calls that wait for a worker", queue.clone());
+        registry.register("worker_failures", "Workers that ended by themselves", restarts.clone());
+        let registry = Arc::new(registry);
+        Self { registry, requests, seconds, workers, turns, queue, restarts }
+    }
+}
+
+/// Counts a request and says so in the log.
+pub async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let route = request.extensions().get::<MatchedPath>();
+    // Paths that nobody knows are one: there is no end of them.
+    let route = route.map_or("none", MatchedPath::as_str).to_owned();
+    let method = known(request.method().as_str());
+    let response = next.run(request).await;
+    let status = response.status().as_u16();
+    let took = begun.elapsed();
+    tracing::debug!(method, route, status, ms = took.as_secs_f64() * 1000.0, "request");
+    app.metrics.seconds.observe(took.as_secs_f64());
+    app.metrics.requests.get_or_create(&Labels { method, route, status }).inc();
+    response
+}
+
+fn known(method: &str) -> &'static str {
+    let known = ["GET", "POST", "PATCH", "HEAD", "OPTIONS", "PUT", "DELETE"];
+    known.into_iter().find(|known| *known == method).unwrap_or("other")
+}
+
+/// All counts, for an administrator.
+#[utoipa::path(get, path = "/metrics", tag = "server",
+    responses((status = 200, body = String, content_type = "text/plain")))]
+pub async fn show(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
+    if !caller.admin {
+        let why = "only an administrator's token sees counts of all tenants".to_owned();
+        return Err(Error::Forbidden(why));
+    }
+    let metrics = &app.metrics;
+    let all = app.fronts.stats().chain([app.runner.workers().stats()]);
+    let (mut workers, mut turns, mut queue, mut restarts) = (0, 0, 0, 0);
+    for stats in all {
+        workers += stats.workers as u64;
+        turns += stats.turns as u64;
+        queue += stats.queue as u64;
+        restarts += stats.restarts;
+    }
+    metrics.workers.set(workers);
+    metrics.turns.set(turns);
+    metrics.queue.set(queue);
+    metrics.restarts.set(restarts);
+    let mut text = String::new();
+    encode(&mut text, &metrics.registry).map_err(|err| Error::Internal(err.to_string()))?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok((StatusCode::OK, [(CONTENT_TYPE, kind)], text).into_response())
+}

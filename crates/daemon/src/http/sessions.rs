@@ -1,0 +1,109 @@
+//! What Codex has written down of a tenant's sessions, its own and those of other programs.
+
+use std::path::PathBuf;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use bindery_sessions::catalogue::Catalogue;
+use bindery_sessions::find::{self, SessionFile};
+use bindery_sessions::normalise::Options;
+use bindery_sessions::session;
+use bindery_sessions::summary::{Reader, Summary};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::IntoParams;
+
+use super::app::App;
+use super::body::json;
+use super::extract::{Path, Query};
+use crate::error::Error;
+use crate::tenant::Caller;
+
+/// Which sessions to list.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SessionQuery {
+    /// At most so many; 50 if it does not say, 500 at most.
+    pub limit: Option<u32>,
+    /// Those that are put away, too.
+    pub archived: Option<bool>,
+}
+
+/// Lists sessions, newest first.
+#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(SessionQuery),
+    responses((status = 200, body = Value)))]
+pub async fn list(
+    State(_): State<App>,
+    caller: Caller,
+    Query(query): Query<SessionQuery>,
+) -> Result<Response, Error> {
+    let limit = query.limit.unwrap_or(50).clamp(1, 500) as usize;
+    let archived = query.archived.unwrap_or(false);
+    let roots = roots(&caller);
+    let listed = blocking(move || Catalogue::default().list(&roots, false)).await?;
+    let wanted = listed.iter().filter(|summary| archived || !summary.archived);
+    let data: Vec<Value> = wanted.take(limit).map(view).collect();
+    Ok(json(StatusCode::OK, &json!({ "data": data })))
+}
+
+/// Reads what a list shows of a session.
+#[utoipa::path(get, path = "/v1/sessions/{session}", tag = "sessions",
+    responses((status = 200, body = Value)))]
+pub async fn read(State(_): State<App>, caller: Caller, Path(id): Path) -> Result<Response, Error> {
+    let file = resolve(&caller, id).await?.0;
+    let summary = blocking(move || Reader::default().summary(&file, true)).await?;
+    Ok(json(StatusCode::OK, &view(&summary)))
+}
+
+/// Reads all that was said and done in a session.
+#[utoipa::path(get, path = "/v1/sessions/{session}/transcript", tag = "sessions",
+    responses((status = 200, body = Value)))]
+pub async fn transcript(
+    State(_): State<App>,
+    caller: Caller,
+    Path(id): Path,
+) -> Result<Response, Error> {
+    let (file, all) = resolve(&caller, id).await?;
+    let load = move || {
+        let chain = session::chain(&file.path, &all);
+        session::load_chain(&chain, Options::default())
+    };
+    let session = blocking(load).await?;
+    Ok(json(StatusCode::OK, &session.transcript))
+}
+
+fn roots(caller: &Caller) -> Vec<PathBuf> {
+    let home = &caller.tenant.settings.codex_home;
+    // A home that is not there yet has no sessions.
+    home.is_dir().then(|| home.clone()).into_iter().collect()
+}
+
+/// The file of the session of exactly this name, among all of the tenant's.
+async fn resolve(caller: &Caller, id: String) -> Result<(SessionFile, Vec<SessionFile>), Error> {
+    let roots = roots(caller);
+    let all = blocking(move || find::files(&roots)).await?;
+    let current = find::current(all.clone());
+    let named =
+        |file: &SessionFile| file.thread_id.as_ref().is_some_and(|known| known.as_str() == id);
+    let found = current.into_iter().rfind(named);
+    Ok((found.ok_or_else(|| Error::not_found("session", &id))?, all))
+}
+
+/// Where its file is, is nobody's business.
+fn view(summary: &Summary) -> Value {
+    let mut view = json!(summary);
+    if let Some(view) = view.as_object_mut() {
+        view.remove("path");
+    }
+    view
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, bindery_sessions::Error> + Send + 'static,
+) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.map_err(|err| Error::Internal(err.to_string()))?;
+    done.map_err(|err| Error::Internal(format!("a session cannot be read: {err}")))
+}

@@ -1,0 +1,338 @@
+//! What every store must do; run on each there is.
+
+use std::sync::Arc;
+
+use bindery_core::interrupt::{Answer, Ask, Decision, Interrupt};
+use bindery_daemon::store::sqlite::{Sqlite, Sync};
+use bindery_daemon::store::{
+    Change, Chunk, Delivery, InterruptFilter, InterruptRow, InterruptState, Paging, Store,
+    StoreError, ThreadRow, TokenRow, TurnEnd, TurnKind, TurnRow, TurnState, WorkerRow,
+};
+use bindery_daemon::tenant::{Tenant, TenantSettings};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A store, and how to open it again.
+struct Bench {
+    store: Arc<dyn Store>,
+    folder: TempDir,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = open(&folder);
+        for name in ["a", "b"] {
+            let settings = TenantSettings::new("/home".into(), "/root".into());
+            let tenant = Tenant { id: name.into(), name: name.into(), settings, created: 1 };
+            store.commit(vec![Change::AddTenant(Box::new(tenant))]).await.unwrap();
+        }
+        let bench = Self { store, folder };
+        bench.commit(Change::AddThread(Box::new(thread("t1", "a")))).await;
+        bench
+    }
+
+    async fn commit(&self, change: Change) -> bool {
+        self.store.commit(vec![change]).await.unwrap()[0]
+    }
+
+    async fn reopen(&mut self) {
+        self.store.close().await.unwrap();
+        self.store = open(&self.folder);
+    }
+}
+
+fn open(folder: &TempDir) -> Arc<dyn Store> {
+    Arc::new(Sqlite::open(&folder.path().join("store"), Sync::Process).unwrap())
+}
+
+fn thread(id: &str, tenant: &str) -> ThreadRow {
+    ThreadRow {
+        id: id.into(),
+        tenant: tenant.into(),
+        session: None,
+        backend: "codex".into(),
+        title: None,
+        cwd: "/root".into(),
+        settings: json!({ "model": "m" }),
+        tools: json!([]),
+        fork: None,
+        usage: None,
+        created: 1,
+        updated: 1,
+        archived: false,
+    }
+}
+
+fn turn(id: &str, key: Option<&str>) -> TurnRow {
+    TurnRow {
+        id: id.into(),
+        thread: "t1".into(),
+        tenant: "a".into(),
+        kind: TurnKind::Prompt,
+        state: TurnState::Queued,
+        request: json!({ "prompt": [] }),
+        key: key.map(Into::into),
+        digest: key.map(|_| "d".into()),
+        backend_turn: None,
+        error: None,
+        resumable: false,
+        usage: None,
+        last: 0,
+        created: 1,
+        started: None,
+        ended: None,
+    }
+}
+
+fn question(token: &str, deadline: i64) -> InterruptRow {
+    let ask = Ask::FileChange { changes: vec![], reason: None, grant_root: None };
+    let (thread_id, turn_id, call_id) = ("s".into(), "u".into(), "c".into());
+    InterruptRow {
+        token: token.into(),
+        tenant: "a".into(),
+        thread: "t1".into(),
+        turn: "u1".into(),
+        request: json!(7),
+        interrupt: Interrupt { id: token.into(), thread_id, turn_id, call_id, ask },
+        state: InterruptState::Open,
+        answer: None,
+        answered_by: None,
+        why: None,
+        opened: 1,
+        deadline,
+        closed: None,
+    }
+}
+
+fn answer(token: &str, at: i64) -> Change {
+    let answer = Box::new(Answer::decision(Decision::Accept));
+    Change::AnswerInterrupt { token: token.into(), answer, by: "tok".into(), at }
+}
+
+#[tokio::test]
+async fn what_was_written_reads_back_after_a_restart() {
+    let mut bench = Bench::new().await;
+    bench.commit(Change::AddTurn(Box::new(turn("u1", Some("k"))))).await;
+    bench.commit(Change::OpenInterrupt(Box::new(question("q", 10)))).await;
+    let worker = WorkerRow {
+        id: "w".into(),
+        tenant: "a".into(),
+        backend: "codex".into(),
+        key: "k".into(),
+        socket: "/s".into(),
+        started: 3,
+    };
+    bench.commit(Change::AddWorker(worker.clone())).await;
+    bench.reopen().await;
+    let store = &bench.store;
+    assert_eq!(store.tenants().await.unwrap().len(), 2);
+    assert_eq!(store.thread("a", "t1").await.unwrap(), Some(thread("t1", "a")));
+    assert_eq!(store.turn("a", "u1").await.unwrap(), Some(turn("u1", Some("k"))));
+    assert_eq!(store.turn_of_key("a", "k").await.unwrap(), Some(turn("u1", Some("k"))));
+    assert_eq!(store.interrupt("q").await.unwrap(), Some(question("q", 10)));
+    assert_eq!(store.workers().await.unwrap(), [worker]);
+    assert!(bench.commit(Change::RemoveWorker { id: "w".into() }).await);
+    assert!(!bench.commit(Change::RemoveWorker { id: "w".into() }).await);
+}
+
+#[tokio::test]
+async fn nothing_of_one_tenant_is_read_by_another() {
+    let bench = Bench::new().await;
+    bench.commit(Change::AddTurn(Box::new(turn("u1", Some("k"))))).await;
+    let bind = Change::BindThread { thread: "t1".into(), session: "s".into(), at: 2 };
+    bench.commit(bind).await;
+    let store = &bench.store;
+    assert_eq!(store.thread("b", "t1").await.unwrap(), None);
+    assert_eq!(store.thread_of_session("b", "s").await.unwrap(), None);
+    assert!(store.thread_of_session("a", "s").await.unwrap().is_some());
+    assert_eq!(store.turn("b", "u1").await.unwrap(), None);
+    assert_eq!(store.turn_of_key("b", "k").await.unwrap(), None);
+    let page = Paging { before: None, limit: 9 };
+    assert_eq!(store.threads("b", false, page.clone()).await.unwrap(), []);
+    assert_eq!(store.turns("b", "t1", page).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_commit_is_whole_or_nothing_and_a_conflict_is_told() {
+    let bench = Bench::new().await;
+    bench.commit(Change::AddTurn(Box::new(turn("u1", Some("k"))))).await;
+    let both = vec![
+        Change::AddThread(Box::new(thread("t2", "a"))),
+        Change::AddTurn(Box::new(turn("u2", Some("k")))),
+    ];
+    let failed = bench.store.commit(both).await.unwrap_err();
+    assert!(matches!(failed, StoreError::Conflict(_)), "{failed}");
+    assert_eq!(bench.store.thread("a", "t2").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn many_at_once_are_all_kept_and_one_conflict_is_only_its_own() {
+    let bench = Bench::new().await;
+    let commits = (0..200).map(|n| {
+        // Every tenth wants a key that is taken.
+        let key = (n % 10 == 0).then_some("k");
+        bench.store.commit(vec![Change::AddTurn(Box::new(turn(&format!("u{n:03}"), key)))])
+    });
+    let outcomes = futures_util::future::join_all(commits).await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 181);
+    assert_eq!(bench.store.unfinished().await.unwrap().len(), 181);
+}
+
+#[tokio::test]
+async fn events_come_back_in_order_from_any_place() {
+    let bench = Bench::new().await;
+    bench.commit(Change::AddTurn(Box::new(turn("u1", None)))).await;
+    for n in 0..5 {
+        let chunk = Chunk { first: n * 2 + 1, body: format!("p{}\np{}\n", n * 2 + 1, n * 2 + 2) };
+        bench.commit(Change::Append { turn: "u1".into(), chunk, last: n * 2 + 2 }).await;
+    }
+    let firsts = |chunks: Vec<Chunk>| chunks.iter().map(|chunk| chunk.first).collect::<Vec<_>>();
+    let read = |after, bytes| bench.store.events("u1", after, bytes);
+    assert_eq!(firsts(read(0, usize::MAX).await.unwrap()), [1, 3, 5, 7, 9]);
+    assert_eq!(firsts(read(3, usize::MAX).await.unwrap()), [3, 5, 7, 9]);
+    assert_eq!(firsts(read(4, 7).await.unwrap()), [5, 7]);
+    assert!(firsts(read(10, usize::MAX).await.unwrap()).is_empty());
+    assert_eq!(bench.store.turn("a", "u1").await.unwrap().unwrap().last, 10);
+    let doubled = Chunk { first: 9, body: String::new() };
+    let again = Change::Append { turn: "u1".into(), chunk: doubled, last: 10 };
+    assert!(bench.store.commit(vec![again]).await.is_err());
+}
+
+#[tokio::test]
+async fn a_turn_starts_once_and_ends_once() {
+    let bench = Bench::new().await;
+    bench.commit(Change::AddTurn(Box::new(turn("u1", None)))).await;
+    let start = || Change::StartTurn { turn: "u1".into(), at: 5 };
+    assert!(bench.commit(start()).await);
+    assert!(!bench.commit(start()).await);
+    let end = |state| {
+        let (error, usage) = (Some(json!({ "code": "x" })), None);
+        let end = TurnEnd { turn: "u1".into(), state, error, resumable: true, usage, at: 9 };
+        Change::EndTurn(Box::new(end))
+    };
+    assert!(bench.commit(end(TurnState::Failed)).await);
+    assert!(!bench.commit(end(TurnState::Completed)).await);
+    let row = bench.store.turn("a", "u1").await.unwrap().unwrap();
+    assert_eq!((row.state, row.started, row.ended), (TurnState::Failed, Some(5), Some(9)));
+    assert_eq!(bench.store.unfinished().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_once_in_time_and_confirmed_after() {
+    let bench = Bench::new().await;
+    bench.commit(Change::AddTurn(Box::new(turn("u1", None)))).await;
+    for token in ["q1", "q2", "q3"] {
+        assert!(bench.commit(Change::OpenInterrupt(Box::new(question(token, 10)))).await);
+    }
+    // Asked again, it stays as it is.
+    assert!(!bench.commit(Change::OpenInterrupt(Box::new(question("q1", 99)))).await);
+    assert!(!bench.commit(answer("q1", 10)).await, "too late");
+    let deliver = |token: &str| Change::DeliverInterrupt { token: token.into() };
+    assert!(!bench.commit(deliver("q1")).await, "not answered yet");
+    let racing =
+        futures_util::future::join_all((0..20).map(|_| bench.store.commit(vec![answer("q1", 9)])));
+    let taken = racing.await.into_iter().filter(|outcome| *outcome.as_ref().unwrap() == [true]);
+    assert_eq!(taken.count(), 1);
+    assert!(bench.commit(deliver("q1")).await);
+    let why = "late".to_owned();
+    let close =
+        Change::CloseInterrupt { token: "q2".into(), state: InterruptState::Expired, why, at: 11 };
+    assert!(bench.commit(close).await);
+    let over = Change::CloseInterrupts { turn: "u1".into(), why: "over".into(), at: 12 };
+    assert!(bench.commit(over).await);
+    let filter = InterruptFilter { turn: Some("u1".into()), ..InterruptFilter::default() };
+    let rows = bench.store.interrupts(filter.clone()).await.unwrap();
+    let states: Vec<_> = rows.iter().map(|row| row.state).collect();
+    use InterruptState::{Delivered, Expired, Over};
+    assert_eq!(states, [Delivered, Expired, Over]);
+    let open = InterruptFilter { open: true, ..filter };
+    assert_eq!(bench.store.interrupts(open).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_revoked_token_says_so_and_pages_follow_each_other() {
+    let bench = Bench::new().await;
+    let token = TokenRow {
+        id: "tok".into(),
+        tenant: "a".into(),
+        name: "n".into(),
+        hash: "h".into(),
+        admin: false,
+        created: 1,
+        revoked: None,
+    };
+    bench.commit(Change::AddToken(token.clone())).await;
+    assert_eq!(bench.store.token("h").await.unwrap(), Some(token));
+    let revoke = || Change::RevokeToken { id: "tok".into(), at: 5 };
+    assert!(bench.commit(revoke()).await);
+    assert!(!bench.commit(revoke()).await);
+    assert_eq!(bench.store.token("h").await.unwrap().unwrap().revoked, Some(5));
+    for n in 2..6 {
+        bench.commit(Change::AddThread(Box::new(thread(&format!("t{n}"), "a")))).await;
+    }
+    let page = |before: Option<&str>| {
+        let page = Paging { before: before.map(Into::into), limit: 2 };
+        bench.store.threads("a", false, page)
+    };
+    let names = |rows: Vec<ThreadRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
+    assert_eq!(names(page(None).await.unwrap()), ["t5", "t4"]);
+    assert_eq!(names(page(Some("t4")).await.unwrap()), ["t3", "t2"]);
+}
+
+#[tokio::test]
+async fn deliveries_wait_until_they_are_due_and_old_events_are_forgotten() {
+    let bench = Bench::new().await;
+    let delivery = |id: &str, due| Delivery {
+        id: id.into(),
+        tenant: "a".into(),
+        url: "http://x".into(),
+        event: "e".into(),
+        body: "{}".into(),
+        attempts: 0,
+        due,
+    };
+    bench.commit(Change::AddDelivery(delivery("d1", 5))).await;
+    bench.commit(Change::AddDelivery(delivery("d2", 9))).await;
+    assert_eq!(bench.store.due(5, 9).await.unwrap(), [delivery("d1", 5)]);
+    bench.commit(Change::RetryDelivery { id: "d1".into(), due: 20 }).await;
+    assert_eq!(bench.store.next_due().await.unwrap(), Some(9));
+    bench.commit(Change::RemoveDelivery { id: "d2".into() }).await;
+    assert_eq!(bench.store.due(20, 9).await.unwrap()[0].attempts, 1);
+    bench.commit(Change::AddTurn(Box::new(turn("u1", None)))).await;
+    let chunk = Chunk { first: 1, body: "p1\n".into() };
+    bench.commit(Change::Append { turn: "u1".into(), chunk, last: 1 }).await;
+    assert!(!bench.commit(Change::Forget { before: 100 }).await, "it runs");
+    let end = TurnEnd {
+        turn: "u1".into(),
+        state: TurnState::Completed,
+        error: None,
+        resumable: false,
+        usage: None,
+        at: 9,
+    };
+    bench.commit(Change::EndTurn(Box::new(end))).await;
+    assert!(!bench.commit(Change::Forget { before: 9 }).await);
+    assert!(bench.commit(Change::Forget { before: 10 }).await);
+    assert_eq!(bench.store.events("u1", 0, 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_store_of_a_newer_version_is_left_alone() {
+    let bench = Bench::new().await;
+    bench.store.close().await.unwrap();
+    let path = bench.folder.path().join("store");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.pragma_update(None, "user_version", 999).unwrap();
+    drop(db);
+    let newer = Sqlite::open(&path, Sync::Process).err().unwrap();
+    assert!(matches!(newer, StoreError::Newer { found: 999, .. }), "{newer}");
+}
+
+#[tokio::test]
+async fn a_closed_store_takes_nothing_more() {
+    let bench = Bench::new().await;
+    bench.store.close().await.unwrap();
+    let late = bench.store.commit(vec![Change::RemoveWorker { id: "w".into() }]).await;
+    assert!(matches!(late, Err(StoreError::Closed)));
+}
