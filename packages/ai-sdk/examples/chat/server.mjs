@@ -45,6 +45,8 @@ const server = createServer((request, response) => {
     response.end(String(error.message ?? error));
   });
 });
+// Ends Codex before the server, so that nothing is cut off in the middle.
+process.once('SIGTERM', () => codex.shutdown().finally(() => process.exit()));
 server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => {
   console.log(`http://127.0.0.1:${server.address().port}`);
 });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import test, { after } from 'node:test';
+import test from 'node:test';
 
 import { chromium } from 'playwright-core';
 
@@ -25,9 +25,10 @@ page.setDefaultTimeout(60_000);
 const faults = [];
 page.on('pageerror', (error) => faults.push(error.message));
 await page.goto(url);
-after(async () => {
+stage.before(async () => {
   await browser.close();
   server.kill();
+  await new Promise((resolve) => server.once('close', resolve));
 });
 
 const shot = (name) => page.screenshot({ path: `${SHOTS}${name}.png` });
