@@ -27,6 +27,8 @@ pub mod map;
 
 mod sessions;
 
+mod ai_sdk;
+
 /// All benches.
 pub const BENCHES: &[Bench] = &[
     turn::BENCH,
@@ -37,6 +39,7 @@ pub const BENCHES: &[Bench] = &[
         run: map::run,
     },
     sessions::BENCH,
+    ai_sdk::BENCH,
 ];
 
 /// One bench.

@@ -13,7 +13,7 @@ use crate::need::{self, Need, Source};
 use crate::{codex, step, workspace};
 
 /// The Node that ai@7 wants; ai@6 runs on the machine's own, which may be an older one.
-const NODE: Need = Need {
+pub(crate) const NODE: Need = Need {
     name: "node",
     source: Source::Npm { package: NODE_PACKAGE, version: "22.23.3" },
     variable: "BINDERY_TEST_NODE",
@@ -56,8 +56,19 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
     site.chat(&node, &tarball)
 }
 
+/// Builds the package into a folder with what it is measured against; gives that folder.
+pub(crate) fn bench(root: &Path) -> anyhow::Result<PathBuf> {
+    let site = Site::new(root, Vec::new());
+    let tarball = site.package()?;
+    let folder = site.folder.join("bench");
+    install(&site.source.join("bench"), &folder)?;
+    add(&tarball, &folder)?;
+    copy(&site.source.join("bench/bench.mjs"), &folder.join("bench.mjs"))?;
+    Ok(folder)
+}
+
 /// Where it all happens, and with which programs.
-pub(crate) struct Site {
+struct Site {
     source: PathBuf,
     folder: PathBuf,
     /// For the tests.
@@ -78,8 +89,12 @@ impl Site {
             ("BINDERY_TEST_CODEX", need::path(root, &codex::NEED)?),
             ("BINDERY_TEST_CHROMIUM", need::path(root, &CHROMIUM)?),
         ];
+        Ok(Self::new(root, environment))
+    }
+
+    fn new(root: &Path, environment: Vec<(&'static str, PathBuf)>) -> Self {
         let folder = root.join("target/bindery-test/npm");
-        Ok(Self { source: root.join("packages/ai-sdk"), folder, environment })
+        Self { source: root.join("packages/ai-sdk"), folder, environment }
     }
 
     /// Builds and checks the package; gives the packed tarball.
@@ -149,14 +164,15 @@ fn first_on_path(program: &Path) -> anyhow::Result<OsString> {
     Ok(std::env::join_paths(folder.into_iter().chain(std::env::split_paths(&others)))?)
 }
 
-fn target(root: &Path) -> anyhow::Result<PathBuf> {
+/// Where cargo builds.
+pub(crate) fn target(root: &Path) -> anyhow::Result<PathBuf> {
     let metadata = workspace::metadata(root)?;
     let target = metadata["target_directory"].as_str();
     Ok(PathBuf::from(target.context("`cargo metadata` names no target folder")?))
 }
 
 /// Installs what a lock file pins, unless that is there already.
-pub(crate) fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
+fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     let lock = fs::read_to_string(source.join("package-lock.json"))?;
     for name in ["package.json", "package-lock.json", ".npmrc"] {
@@ -191,7 +207,7 @@ fn shown(folder: &Path) -> String {
 }
 
 /// Copies a file, or a folder as it is now; what npm installs stays behind.
-pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if from.is_dir() {
         if to.is_dir() {
             fs::remove_dir_all(to)?;
