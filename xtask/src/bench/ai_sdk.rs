@@ -16,7 +16,7 @@ use super::turn::raw::Raw;
 use super::{Bench, Setup};
 
 /// The bench as the list has it.
-pub const BENCH: Bench =
+pub(super) const BENCH: Bench =
     Bench { name: "ai-sdk", about: "the npm provider: a call beside raw JSON-RPC and peers", run };
 
 /// Rounds thrown away.
