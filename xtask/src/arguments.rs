@@ -6,11 +6,12 @@ use anyhow::{Context, bail};
 pub const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  test [--fast] [-- ARGS]    the full run: format, clippy, docs, doc tests, all tests
+  test [--fast] [-- ARGS]    the full run: format, clippy, docs, doc tests, npm, all tests
                              --fast  only format and tests
                              ARGS    go to the test runner, for example a name to filter by
   bench [NAME] [--rounds N]  run one bench, or all; fails when a target is not met
   bench --list               name the benches
+  npm                        build, check and test the npm package, as the full run does
   codex                      print the path of the pinned Codex, installing it if it is missing
 ";
 
@@ -24,6 +25,8 @@ pub enum Task {
     Help,
     /// Print where the pinned Codex is.
     Codex,
+    /// Build, check and test the npm package.
+    Npm,
     /// The full test run.
     Test(TestOptions),
     /// Be the scripted model of a bench.
@@ -59,6 +62,10 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
         None | Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some("codex") => match words.next() {
             None => Ok(Task::Codex),
+            Some(word) => unknown(&word),
+        },
+        Some("npm") => match words.next() {
+            None => Ok(Task::Npm),
             Some(word) => unknown(&word),
         },
         Some(SERVE_MODEL) => Ok(Task::ServeModel),
@@ -117,6 +124,7 @@ mod tests {
     fn every_task_is_read() {
         assert_eq!(task("").unwrap(), Task::Help);
         assert_eq!(task("codex").unwrap(), Task::Codex);
+        assert_eq!(task("npm").unwrap(), Task::Npm);
         assert_eq!(task("serve-model").unwrap(), Task::ServeModel);
         assert_eq!(task("test").unwrap(), Task::Test(TestOptions::default()));
         let runner = vec!["--no-capture".to_owned(), "peer".to_owned()];

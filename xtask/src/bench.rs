@@ -33,6 +33,8 @@ mod engine;
 
 pub mod serve;
 
+mod ai_sdk;
+
 /// All benches.
 pub const BENCHES: &[Bench] = &[
     turn::BENCH,
@@ -45,6 +47,7 @@ pub const BENCHES: &[Bench] = &[
     sessions::BENCH,
     engine::BENCH,
     serve::BENCH,
+    ai_sdk::BENCH,
 ];
 
 /// One bench.

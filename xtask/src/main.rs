@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use xtask::arguments::{self, Task};
-use xtask::{bench, codex, need, step, test_run, workspace};
+use xtask::{bench, codex, need, npm, step, test_run, workspace};
 
 fn main() -> ExitCode {
     match run() {
@@ -21,6 +21,7 @@ fn run() -> anyhow::Result<ExitCode> {
     match arguments::parse(std::env::args().skip(1))? {
         Task::Help => print(arguments::USAGE),
         Task::Codex => print(&need::path(&root, &codex::NEED)?.display().to_string()),
+        Task::Npm => npm::test(&root).map(|()| ExitCode::SUCCESS),
         Task::Test(options) => test_run::run(&root, &options),
         Task::ServeModel => bench::turn::serve_model().map(|()| ExitCode::SUCCESS),
         Task::BenchList => print(&bench::list(bench::BENCHES)),

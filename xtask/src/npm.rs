@@ -2,6 +2,7 @@
 //!
 //! Everything happens in copies under `target/bindery-test/npm`, so that a clone stays clean.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,7 @@ use crate::need::{self, Need, Source};
 use crate::{codex, step, workspace};
 
 /// The Node that ai@7 wants; ai@6 runs on the machine's own, which may be an older one.
-const NODE: Need = Need {
+pub(crate) const NODE: Need = Need {
     name: "node",
     source: Source::Npm { package: NODE_PACKAGE, version: "22.23.3" },
     variable: "BINDERY_TEST_NODE",
@@ -51,13 +52,25 @@ const SOURCES: &[&str] =
 pub fn test(root: &Path) -> anyhow::Result<()> {
     let site = Site::prepare(root)?;
     let tarball = site.package()?;
+    let node = need::path(root, &NODE)?;
     site.app("ai6", Path::new("node"), &tarball)?;
-    site.app("ai7", &need::path(root, &NODE)?, &tarball)?;
-    site.chat(&tarball)
+    site.app("ai7", &node, &tarball)?;
+    site.chat(&node, &tarball)
+}
+
+/// Builds the package into a folder with what it is measured against; gives that folder.
+pub(crate) fn bench(root: &Path) -> anyhow::Result<PathBuf> {
+    let site = Site::new(root, Vec::new());
+    let tarball = site.package()?;
+    let folder = site.folder.join("bench");
+    install(&site.source.join("bench"), &folder)?;
+    add(&tarball, &folder)?;
+    copy(&site.source.join("bench/bench.mjs"), &folder.join("bench.mjs"))?;
+    Ok(folder)
 }
 
 /// Where it all happens, and with which programs.
-pub(crate) struct Site {
+struct Site {
     source: PathBuf,
     folder: PathBuf,
     /// For the tests.
@@ -78,8 +91,12 @@ impl Site {
             ("BINDERY_TEST_CODEX", need::path(root, &codex::NEED)?),
             ("BINDERY_TEST_CHROMIUM", need::path(root, &CHROMIUM)?),
         ];
+        Ok(Self::new(root, environment))
+    }
+
+    fn new(root: &Path, environment: Vec<(&'static str, PathBuf)>) -> Self {
         let folder = root.join("target/bindery-test/npm");
-        Ok(Self { source: root.join("packages/ai-sdk"), folder, environment })
+        Self { source: root.join("packages/ai-sdk"), folder, environment }
     }
 
     /// Builds and checks the package; gives the packed tarball.
@@ -122,7 +139,7 @@ impl Site {
     }
 
     /// Builds the React example and drives it in a browser.
-    fn chat(&self, tarball: &Path) -> anyhow::Result<()> {
+    fn chat(&self, node: &Path, tarball: &Path) -> anyhow::Result<()> {
         let (source, folder) = (self.source.join("examples/chat"), self.folder.join("chat"));
         install(&source, &folder)?;
         add(tarball, &folder)?;
@@ -134,6 +151,7 @@ impl Site {
             let mut command = Command::new(need::npm());
             command.args(["run", "--silent", script]).current_dir(&folder);
             command.envs(self.environment.iter().map(|(name, path)| (name, path)));
+            command.env("PATH", first_on_path(node)?);
             let hint = "see the first failure above; screenshots are in `shots`";
             step::command(&format!("chat example: {script}"), &mut command, hint)?;
         }
@@ -141,14 +159,22 @@ impl Site {
     }
 }
 
-fn target(root: &Path) -> anyhow::Result<PathBuf> {
+/// PATH with the folder of this program first.
+fn first_on_path(program: &Path) -> anyhow::Result<OsString> {
+    let folder = program.parent().map(Path::to_path_buf);
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    Ok(std::env::join_paths(folder.into_iter().chain(std::env::split_paths(&others)))?)
+}
+
+/// Where cargo builds.
+pub(crate) fn target(root: &Path) -> anyhow::Result<PathBuf> {
     let metadata = workspace::metadata(root)?;
     let target = metadata["target_directory"].as_str();
     Ok(PathBuf::from(target.context("`cargo metadata` names no target folder")?))
 }
 
 /// Installs what a lock file pins, unless that is there already.
-pub(crate) fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
+fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     let lock = fs::read_to_string(source.join("package-lock.json"))?;
     for name in ["package.json", "package-lock.json", ".npmrc"] {
@@ -161,7 +187,7 @@ pub(crate) fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut command = Command::new(need::npm());
     command.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
     command.current_dir(folder);
-    let name = format!("npm ci for {}", folder.file_name().unwrap_or_default().display());
+    let name = format!("npm ci for {}", shown(folder));
     step::command(&name, &mut command, "is the registry of `npm config get registry` reachable?")?;
     Ok(fs::write(stamp, lock)?)
 }
@@ -183,7 +209,7 @@ fn shown(folder: &Path) -> String {
 }
 
 /// Copies a file, or a folder as it is now; what npm installs stays behind.
-pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if from.is_dir() {
         if to.is_dir() {
             fs::remove_dir_all(to)?;

@@ -44,6 +44,14 @@ export async function open(asked: Asked, settings: CodexSettings): Promise<OpenC
   return { url, request, headers, events: events(response, server, settings, signal) };
 }
 
+/** Has a worker and a spare thread started for conversations that begin with these settings. */
+export async function prepare(specification: 'v3' | 'v4', modelId: string, settings: CodexSettings): Promise<void> {
+  // Any words will do: nothing is said.
+  const prompt = [{ role: 'user', content: [{ type: 'text', text: 'Hello.' }] }];
+  const asked = { specification, modelId, options: { prompt } as Asked['options'], generate: false };
+  await ask(await serverFor(settings), 'POST', '/v1/language-model/prepare', requestOf(asked, settings));
+}
+
 function requestOf(asked: Asked, settings: CodexSettings): Record<string, unknown> {
   const { thread, toolTimeoutMs, interruptTimeoutMs, idleTimeoutMs, turnTimeoutMs } = settings;
   const { compaction, strictCompaction, backend, codexHome, env } = settings;

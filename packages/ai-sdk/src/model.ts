@@ -76,12 +76,10 @@ function streamOf(
     {
       async pull(controller) {
         // A pull that brings nothing is not repeated, so it goes on to the next part or the end.
-        for (;;) {
-          const next = await events.next();
-          if (next.done === true) return void controller.close();
-          if (next.value.event !== 'part') continue;
-          return void controller.enqueue(partOf(next.value.value, url));
-        }
+        let next = await events.next();
+        while (next.done !== true && next.value.event !== 'part') next = await events.next();
+        if (next.done === true) controller.close();
+        else controller.enqueue(partOf(next.value.value, url));
       },
       async cancel() {
         await events.return(undefined);

@@ -3,6 +3,7 @@
 import { NoSuchModelError, type LanguageModelV3 } from '@ai-sdk/provider';
 
 import { ask } from './ask.js';
+import { prepare } from './call.js';
 import { endDaemon, serverFor } from './daemon.js';
 import { installedSpecification } from './major.js';
 import { CodexLanguageModel } from './model.js';
@@ -22,6 +23,8 @@ export interface CodexProvider {
   /** Always throws: Codex has none. */
   imageModel(modelId: string): never;
   listModels(): Promise<ModelInfo[]>;
+  /** Starts Codex and a thread ahead, so that the first conversation need not wait for them. */
+  prepare(modelId?: string, settings?: CodexSettings): Promise<void>;
   /** Ends the provider's own daemon and everything under it. A later call starts a new one. */
   shutdown(): Promise<void>;
 }
@@ -46,6 +49,8 @@ export function createCodex(settings: CodexSettings = {}): CodexProvider {
     embeddingModel: none('embeddingModel'),
     imageModel: none('imageModel'),
     listModels: () => listModels(settings),
+    prepare: (modelId?: string, more: CodexSettings = {}) =>
+      prepare(more.specification ?? specification, modelId ?? settings.defaultModel ?? DEFAULT, merged(settings, more)),
     shutdown: () => endDaemon(settings),
   });
 }

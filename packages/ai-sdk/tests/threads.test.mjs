@@ -60,6 +60,14 @@ test('a history from elsewhere is told in whole to a fresh thread', async () => 
   }
 });
 
+test('a thread can be started ahead', async () => {
+  const ahead = stage.provider({ thread: { developerInstructions: 'Be early.' } });
+  await soon(ahead.prepare(), 'prepare');
+  await stage.push(reply('early bird', text('Caught.')));
+  assert.equal((await soon(generateText({ model: ahead(), prompt: 'early bird' }), 'a call')).text, 'Caught.');
+  assert.match(JSON.stringify((await stage.asked('early bird'))[0].input), /Be early\./);
+});
+
 test('a fork goes its own way', async () => {
   await stage.push(reply('the root', text('Root.')), reply('the branch', text('Branch.')));
   const one = await soon(generateText({ model, prompt: 'the root' }), 'first');

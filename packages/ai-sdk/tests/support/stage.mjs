@@ -40,6 +40,8 @@ export async function startStage(options = {}) {
     project,
     home,
     end,
+    /** What must be over before the stage ends. */
+    before: (shutdown) => providers.push({ shutdown }),
     /** A provider on this Codex; threads run in its project. */
     provider(settings = {}) {
       const thread = { cwd: project, ...settings.thread };

@@ -12,7 +12,9 @@ use super::notes::{Notes, Place};
 use super::output::{self, Piece};
 use super::own::{self, Own};
 use crate::open::{Open, tag_of};
-use crate::prompt::{AssistantPart, FilePart, Message, ToolPart, ToolResultPart, UserPart};
+use crate::prompt::{
+    AssistantPart, FilePart, Message, ToolOutput, ToolPart, ToolResultPart, UserPart,
+};
 use crate::spec::Metadata;
 use crate::wire::app_server::input::ResponseItem;
 use calls::Calls;
@@ -149,6 +151,9 @@ impl Injector<'_, '_, '_, '_> {
 
     /// Codex 0.166 drops a result without a call and says nothing.
     fn result(&mut self, result: &ToolResultPart, place: Place) {
+        if is_preliminary(result) {
+            return;
+        }
         let output = output::read(&result.output, place, self.notes);
         let call_id = self.calls.answer(&result.tool_call_id).unwrap_or_else(|| {
             let name = self.calls.name(&result.tool_name, self.notes);
@@ -226,6 +231,13 @@ impl Injector<'_, '_, '_, '_> {
 /// Parts with their places.
 pub(super) fn placed<T>(message: usize, content: &[T]) -> impl Iterator<Item = (Place, &T)> {
     content.iter().enumerate().map(move |(part, value)| (Place { message, part }, value))
+}
+
+/// Output of a command of ours while it ran. The AI SDK's streams keep such a result beside the
+/// last one and forget that it was preliminary.
+fn is_preliminary(result: &ToolResultPart) -> bool {
+    let Open::Known(ToolOutput::Json { value }) = &result.output else { return false };
+    result.tool_name.starts_with("codex_") && value["status"] == "inProgress"
 }
 
 /// Notes a part of a kind we do not know.

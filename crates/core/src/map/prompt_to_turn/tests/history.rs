@@ -129,6 +129,23 @@ fn every_call_has_one_result_and_every_result_a_call() {
 }
 
 #[test]
+fn output_of_a_command_while_it_ran_is_not_its_result() {
+    let result = |status: &str, output: &str| {
+        json!({ "type": "tool-result", "toolCallId": "c", "toolName": "codex_command_execution",
+            "output": { "type": "json", "value": { "status": status, "output": output } } })
+    };
+    let parts = json!([
+        call("c", "codex_command_execution"),
+        result("inProgress", "half"),
+        result("completed", "whole"),
+    ]);
+    let plan = of_prompt(json!([user("run"), said(parts), user("and?")]));
+    let told = serde_json::to_string(&plan.inject).unwrap();
+    assert!(told.contains("whole") && !told.contains("half"), "{told}");
+    assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
+}
+
+#[test]
 fn parts_without_a_place_in_codex_are_named() {
     let file = |media: &str| json!({ "type": "file", "data": PNG, "mediaType": media });
     let (items, warnings) = injected(json!([

@@ -1,0 +1,147 @@
+//! The npm provider beside a bare JSON-RPC loop and the providers that people have today: the real
+//! Codex, a model that answers at once. All of Node's side runs in one process, interleaved.
+
+mod node;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use bindery_testkit::codex::{Options, RealCodex};
+
+use self::node::{Answer, Node};
+use super::report::{Report, Table, Target};
+use super::samples::{Plan, Ratio, Samples, interleave};
+use super::turn::model::ModelProcess;
+use super::turn::raw::Raw;
+use super::{Bench, Setup};
+
+/// The bench as the list has it.
+pub(super) const BENCH: Bench =
+    Bench { name: "ai-sdk", about: "the npm provider: a call beside raw JSON-RPC and peers", run };
+
+/// Rounds thrown away.
+const WARM_UP: usize = 3;
+
+/// Rounds kept, unless asked otherwise.
+const ROUNDS: usize = 21;
+
+/// Crowds of 32, each variant.
+const CROWDS: usize = 3;
+
+/// Turns of an open thread before the next one takes its place.
+const THREAD_LIFE: usize = 8;
+
+/// A spare thread is started 250 ms after one was taken; nobody should pay for it but its round.
+const SETTLE: Duration = Duration::from_millis(400);
+
+/// The most a new conversation may take where a spare thread waits, measured by the raw one.
+const MOST_RATIO: f64 = 0.8;
+
+/// The most CPU time of Node's that a call may take, in milliseconds.
+const MOST_CPU: f64 = 4.0;
+
+const VARIANTS: [(&str, &str); 7] = [
+    ("raw-new", "raw JSON-RPC, new thread"),
+    ("ours-new", "ours, new thread"),
+    ("ours-warm", "ours, new thread that was kept warm"),
+    ("cli", "ai-sdk-provider-codex-cli, new thread"),
+    ("sdk", "@openai/codex-sdk, new thread"),
+    ("raw-open", "raw JSON-RPC, open thread"),
+    ("ours-open", "ours, open thread"),
+];
+
+/// Those that are asked for 32 conversations at once.
+const CROWDED: [(&str, &str); 3] =
+    [("ours-warm", "ours"), ("cli", "ai-sdk-provider-codex-cli"), ("sdk", "@openai/codex-sdk")];
+
+fn run(setup: &Setup) -> anyhow::Result<Report> {
+    let provider = ModelProcess::start()?;
+    let codex = || RealCodex::on(provider.base_url(), &Options::unrestricted());
+    let stages = [("ours", codex()), ("cli", codex()), ("sdk", codex())];
+    let mut raw = Raw::start(codex())?;
+    let mut node = Node::start(&setup.root, &stages)?;
+    let plan = Plan { warm_up: WARM_UP, rounds: setup.rounds.unwrap_or(ROUNDS) };
+    let mut measured: Vec<Vec<Answer>> = vec![Vec::new(); VARIANTS.len()];
+    interleave(plan, VARIANTS.len(), |index| {
+        let renew = measured[index].len().is_multiple_of(THREAD_LIFE);
+        let answer = call(VARIANTS[index].0, renew, &mut raw, &mut node)?;
+        measured[index].push(answer);
+        Ok(Duration::from_secs_f64(answer.finish / 1000.0))
+    })?;
+    measured.iter_mut().for_each(|calls| drop(calls.drain(..plan.warm_up)));
+    let mut crowds = vec![Vec::new(); CROWDED.len()];
+    for _ in 0..CROWDS {
+        for (index, (name, _)) in CROWDED.iter().enumerate() {
+            crowds[index].push(node.ask(&format!("crowd {name}"))?);
+        }
+    }
+    node.end()?;
+    report(&measured, &crowds)
+}
+
+fn call(name: &str, renew: bool, raw: &mut Raw, node: &mut Node) -> anyhow::Result<Answer> {
+    if renew && name == "raw-open" {
+        raw.renew()?;
+    }
+    if renew && name == "ours-open" {
+        node.ask("renew")?;
+    }
+    std::thread::sleep(SETTLE);
+    let start = Instant::now();
+    let marks = match name {
+        "raw-new" => raw.new_thread(start)?,
+        "raw-open" => raw.open_thread(start)?,
+        other => return node.ask(&format!("run {other}")),
+    };
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    Ok(Answer { text: ms(marks.text), finish: ms(marks.finish), ..Answer::default() })
+}
+
+fn report(measured: &[Vec<Answer>], crowds: &[Vec<Answer>]) -> anyhow::Result<Report> {
+    let column = |name: &str, value: fn(&Answer) -> f64| {
+        let index = VARIANTS.iter().position(|(variant, _)| *variant == name);
+        let calls = &measured[index.context("a variant of that name")?];
+        Samples::new(calls.iter().map(value).collect())
+    };
+    let finish = |name| column(name, |answer| answer.finish);
+    let floor = finish("raw-new")?;
+    let mut calls =
+        Table::new(&["variant", "first text ms", "finish ms", "p95", "÷ raw new", "Node CPU ms"]);
+    for (name, words) in VARIANTS {
+        let (text, finish) = (column(name, |answer| answer.text)?, finish(name)?);
+        let cpu = column(name, |answer| answer.cpu)?.median();
+        calls.rows.push(vec![
+            words.to_owned(),
+            format!("{:.1}", text.median()),
+            format!("{:.1}", finish.median()),
+            format!("{:.1}", finish.p95()),
+            format!("{:.2}", Ratio::paired(&finish, &floor)?.median),
+            if name.starts_with("raw") { "–".to_owned() } else { format!("{cpu:.1}") },
+        ]);
+    }
+    let crowd = |index: usize, value: fn(&Answer) -> f64| {
+        Samples::new(crowds[index].iter().map(value).collect()).map(|samples| samples.median())
+    };
+    let mut table = Table::new(&["32 conversations at once", "all over, ms", "memory, MiB"]);
+    let mut times = Vec::new();
+    for (index, (_, words)) in CROWDED.iter().enumerate() {
+        let (time, memory) = (crowd(index, |a| a.finish)?, crowd(index, |a| a.mib)?);
+        times.push((time, memory));
+        table.rows.push(vec![(*words).to_owned(), format!("{time:.0}"), format!("{memory:.0}")]);
+    }
+    let warm = finish("ours-warm")?;
+    let against = |name| anyhow::Ok(Ratio::paired(&warm, &finish(name)?)?.median);
+    let cpu = column("ours-warm", |answer| answer.cpu)?.median();
+    let targets = vec![
+        Target::ratio("warm new thread ÷ raw", against("raw-new")?, MOST_RATIO),
+        Target::ratio("warm new thread ÷ ai-sdk-provider-codex-cli", against("cli")?, 1.0),
+        Target::ratio("warm new thread ÷ @openai/codex-sdk", against("sdk")?, 1.0),
+        Target { name: "Node CPU of a call".to_owned(), value: cpu, limit: MOST_CPU, unit: " ms" },
+        Target::ratio("32 at once, time ÷ codex-cli", times[0].0 / times[1].0, 1.0),
+        Target::ratio("32 at once, time ÷ codex-sdk", times[0].0 / times[2].0, 1.0),
+        Target::ratio("32 at once, memory ÷ codex-cli", times[0].1 / times[1].1, 1.0),
+        Target::ratio("32 at once, memory ÷ codex-sdk", times[0].1 / times[2].1, 1.0),
+    ];
+    let title = "The npm provider: a call, and 32 at once".to_owned();
+    Ok(Report { title, tables: vec![calls, table], targets })
+}
