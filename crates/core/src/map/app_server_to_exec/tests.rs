@@ -1,0 +1,1 @@
+//! Recordings of the app-server as lines of exec.
