@@ -214,6 +214,3 @@ fn notice(method: &str, params: &Value) -> Option<String> {
         _ => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -24,9 +24,11 @@ pub(super) fn body(note: &ItemNote) -> Option<Body> {
             exit_code: command.exit_code,
             status: snake(&command.status),
         },
-        ThreadItem::FileChange { changes, status } => {
-            Body::FileChange { changes: changes.iter().map(change).collect(), status: snake(status) }
-        }
+        ThreadItem::FileChange { changes, status } => Body::FileChange {
+            changes: changes.iter().map(change).collect(),
+            // A patch that nobody allowed has no word of its own.
+            status: if status == "declined" { "failed".to_owned() } else { snake(status) },
+        },
         ThreadItem::McpToolCall(call) => Body::McpToolCall {
             server: call.server.clone(),
             tool: call.tool.clone(),

@@ -1,0 +1,1 @@
+//! Clients that are not ours, with `bindery` in the place of Codex.

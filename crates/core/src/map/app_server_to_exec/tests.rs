@@ -1,1 +1,0 @@
-//! Recordings of the app-server as lines of exec.
