@@ -13,6 +13,8 @@ pub mod need;
 
 pub mod codex;
 
+pub mod clients;
+
 pub mod tidy;
 
 pub mod bench;

@@ -14,9 +14,9 @@ use crate::step;
 
 /// All outside programs the tests need. A new one is a new line here.
 pub const NEEDS: &[Need] = if cfg!(target_os = "linux") {
-    &[crate::codex::NEED, crate::codex::BUBBLEWRAP]
+    &[crate::codex::NEED, crate::codex::BUBBLEWRAP, crate::clients::NODE, crate::clients::NEED]
 } else {
-    &[crate::codex::NEED]
+    &[crate::codex::NEED, crate::clients::NODE, crate::clients::NEED]
 };
 
 const STAMP: &str = ".installed";
@@ -46,23 +46,31 @@ pub enum Source {
         /// Its exact version, which the program's `--version` must show.
         version: &'static str,
     },
+    /// Libraries of the npm registry, each as `name@version`, without what is optional to them.
+    NpmLibraries(&'static [&'static str]),
 }
 
 impl Source {
     /// Name and version, as the stamp has it.
     fn label(&self) -> String {
-        let Self::Npm { package, version } = self;
-        format!("{package}@{version}")
+        match self {
+            Self::Npm { package, version } => format!("{package}@{version}"),
+            Self::NpmLibraries(packages) => packages.join(" "),
+        }
     }
 
     fn version(&self) -> &'static str {
-        let Self::Npm { version, .. } = self;
-        version
+        match self {
+            Self::Npm { version, .. } => version,
+            Self::NpmLibraries(_) => "",
+        }
     }
 
     fn fetch(&self, folder: &Path) -> anyhow::Result<()> {
-        let Self::Npm { .. } = self;
-        npm_install(&self.label(), folder)
+        match self {
+            Self::Npm { .. } => npm_install(&[&self.label()], "--include=optional", folder),
+            Self::NpmLibraries(packages) => npm_install(packages, "--omit=optional", folder),
+        }
     }
 }
 
@@ -146,15 +154,16 @@ fn npm() -> &'static str {
     if cfg!(windows) { "npm.cmd" } else { "npm" }
 }
 
-fn npm_install(label: &str, folder: &Path) -> anyhow::Result<()> {
+fn npm_install(labels: &[&str], optional: &str, folder: &Path) -> anyhow::Result<()> {
+    let label = labels.join(" ");
     // Without a package.json of its own, npm may take a folder further up for the project.
     fs::write(folder.join("package.json"), "{\"private\": true}\n")?;
     let mut command = Command::new(npm());
     command
-        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--include=optional"])
+        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", optional])
         .args(["--no-save", "--loglevel=error", "--prefix"])
         .arg(folder)
-        .arg(label)
+        .args(labels)
         // npm's report belongs with our step lines; stdout is for data.
         .stdout(Stdio::null());
     let status = step::status(&mut command)?;

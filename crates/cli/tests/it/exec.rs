@@ -156,7 +156,9 @@ fn a_patch_that_does_not_fit() {
 fn a_plan_and_thoughts() {
     let step = |text: &str, status: &str| json!({ "step": text, "status": status });
     let plan = |one: &str, two: &str| json!({ "plan": [step("Look", one), step("Fix", two)] });
-    let did = same_free(|| {
+    let mut options = Options::unrestricted();
+    options.tables.push_str("[tools.update_plan]\nenabled = true\n");
+    let script = || {
         let first = Step::call("update_plan", plan("in_progress", "pending"), "u1");
         let second = Step::call("update_plan", plan("completed", "in_progress"), "u2");
         vec![
@@ -164,7 +166,8 @@ fn a_plan_and_thoughts() {
             Reply::new([second]),
             Reply::text("Half done."),
         ]
-    });
+    };
+    let did = same(|| Script::new(script()), &options, &[(&["exec", "--json", "go"], "")]);
     let last = &did.lines[did.lines.len() - 2];
     assert_eq!(last["type"], "item.completed");
     assert_eq!(last["item"]["items"][0]["completed"], true);
