@@ -11,7 +11,7 @@ const provider = createCodexAppServer({
     cwd: process.env.PROJECT,
     logger: false,
     serverRequests: {
-      onCommandExecutionApproval: async (params) => {
+      onCommandExecutionApproval: async ({ params }) => {
         asked.push({ command: params.command, answer });
         return { decision: answer };
       },
@@ -22,15 +22,16 @@ const result = {};
 
 async function parts(prompt, settings, providerOptions) {
   const model = provider('gpt-5.5', settings);
-  const stream = streamText({ model, prompt, providerOptions, maxRetries: 0, onError() {} });
+  const stream = streamText({ model, prompt, providerOptions });
   const seen = [];
   for await (const part of stream.fullStream) {
     if (part.type === 'text-delta') seen.push(`text ${part.text}`);
     else if (part.type === 'tool-call') seen.push(`call ${part.toolName}`);
     else if (part.type === 'tool-result') {
-      if (!part.preliminary) seen.push(`result ${part.toolName} ${part.output?.exitCode}`);
-    } else if (part.type === 'error') seen.push('error');
-    else if (part.type === 'finish') seen.push(`finish ${part.finishReason}`);
+      // Output on its way comes in as many pieces as it likes.
+      const code = part.output?.exitCode;
+      if (code !== undefined) seen.push(`result ${part.toolName} ${code}`);
+    } else if (part.type === 'finish') seen.push(`finish ${part.finishReason}`);
   }
   return seen;
 }
@@ -73,7 +74,12 @@ const shaped = await generateText({
 });
 result.shaped = shaped.output;
 
-result.refused = await parts('be refused', free);
+try {
+  await generateText({ model: provider('gpt-5.5', free), prompt: 'be refused', maxRetries: 0 });
+  result.refused = 'not at all';
+} catch (error) {
+  result.refused = error.constructor.name;
+}
 result.models = (await provider.listModels()).models.length > 0;
 await provider.close();
 console.log(JSON.stringify(result));

@@ -284,3 +284,86 @@ fn what_cannot_begin_says_nothing_on_stdout() {
         }
     }
 }
+
+#[tokio::test]
+async fn for_people_only_the_answer_is_on_stdout() {
+    let first = [Step::commentary("I look."), Step::exec("printf 'a\\033[31mb\\n'", "c1")];
+    let stage = Stage::free(vec![Reply::new(first), Reply::text("Done.")]);
+    let ran = stage.run(&["exec", "-c", "analytics.enabled=true", "go"]).await;
+    insta::assert_snapshot!(ran);
+}
+
+#[tokio::test]
+async fn one_of_your_own_prompts() {
+    let stage = Stage::free(Script::always("ok"));
+    let prompts = stage.codex.home().join("prompts");
+    std::fs::create_dir_all(&prompts).unwrap();
+    std::fs::write(prompts.join("ticket.md"), "Mend $ID of $PLACE.\n").unwrap();
+    let ran = stage.run(&["exec", "--json", "--prompt", "ticket", "ID=42", "PLACE=a b"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(stage.heard()[0].last().unwrap(), "user: Mend 42 of a b.\n");
+    let ran = stage.run(&["exec", "--json", "--prompt", "ticket", "ID=42"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+    let ran = stage.run(&["exec", "--json", "--prompt", "nothing"]).await;
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_and_the_sandbox_holds() {
+    let touch = |id: &str| Reply::new([Step::exec("touch made.txt", id)]);
+    let script = vec![touch("c1"), Reply::text("No."), touch("c2"), Reply::text("Yes.")];
+    let stage = Stage::careful(script);
+    let ran = stage.run(&["exec", "--json", "-s", "read-only", "go"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(!stage.codex.project().join("made.txt").exists(), "{}", ran.out);
+    let ran = stage.run(&["exec", "--json", "--yolo", "go"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(stage.codex.project().join("made.txt").exists(), "{}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_home_whose_settings_are_left_unread() {
+    let stage = Stage::free(Script::always("ok"));
+    let said = |args: &[&str]| {
+        let mut command = stage.bindery(args);
+        command.env("OPENAI_API_KEY", "k");
+        run(command, "")
+    };
+    let url = format!("openai_base_url=\"{}\"", stage.model.base_url());
+    let args = ["exec", "--ignore-user-config", "--ephemeral", "-c", &url, "hi"];
+    let output = tokio::task::block_in_place(|| said(&args));
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(err.contains("provider: openai"), "{err}");
+    assert!(!stage.codex.home().join("sessions").exists());
+    let strict = tokio::task::block_in_place(|| said(&["exec", "--strict-config", "hi"]));
+    assert_eq!((strict.status.code(), strict.stdout.len()), (Some(1), 0));
+}
+
+/// Waits for the line that tells of a command, then sends a signal; gives exit code and stdout.
+fn signalled(signal: &str) -> (Option<i32>, String, bool) {
+    use std::io::{BufRead, BufReader, Read};
+    let call = Step::exec("touch begun; sleep 300; touch survived", "c1");
+    let stage = Stage::free(vec![Reply::new([call])]);
+    let mut command = stage.bindery(&["exec", "--json", "go"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut told = String::new();
+    while !told.contains("item.started") {
+        assert!(stdout.read_line(&mut told).unwrap() > 0, "{told}");
+    }
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
+    let code = child.wait().unwrap().code();
+    stdout.read_to_string(&mut told).unwrap();
+    (code, told, stage.codex.project().join("survived").exists())
+}
+
+#[test]
+fn signals_end_it_as_they_end_codex() {
+    for (signal, want) in [("INT", 1), ("TERM", 143)] {
+        let (code, told, survived) = signalled(signal);
+        assert_eq!((code, survived), (Some(want), false), "{signal}: {told}");
+        assert!(!told.contains("turn.completed") && !told.contains("turn.failed"), "{told}");
+    }
+}
