@@ -17,6 +17,8 @@ pub mod codex;
 
 pub mod npm;
 
+pub mod clients;
+
 pub mod tidy;
 
 pub mod bench;

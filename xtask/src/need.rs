@@ -15,11 +15,15 @@ use crate::step;
 mod debian;
 
 /// All outside programs the tests need. A new one is a new line here.
-pub const NEEDS: &[Need] = if cfg!(target_os = "linux") {
-    &[crate::codex::NEED, crate::codex::BUBBLEWRAP, crate::schemathesis::NEED]
-} else {
-    &[crate::codex::NEED]
-};
+pub const NEEDS: &[Need] = &[
+    crate::codex::NEED,
+    #[cfg(target_os = "linux")]
+    crate::codex::BUBBLEWRAP,
+    #[cfg(target_os = "linux")]
+    crate::schemathesis::NEED,
+    crate::npm::NODE,
+    crate::clients::NEED,
+];
 
 const STAMP: &str = ".installed";
 
@@ -48,6 +52,8 @@ pub enum Source {
         /// Its exact version, which the program's `--version` must show.
         version: &'static str,
     },
+    /// Libraries of the npm registry, each as `name@version`, without what is optional to them.
+    NpmLibraries(&'static [&'static str]),
     /// A package of the Python index that is a program, too.
     Pip {
         /// Its name, and that of its module.
@@ -76,6 +82,7 @@ pub fn path(root: &Path, need: &Need) -> anyhow::Result<PathBuf> {
     let given = std::env::var_os(need.variable).map(PathBuf::from);
     let (label, version) = match need.source {
         Source::Npm { package, version } => (format!("{package}@{version}"), version),
+        Source::NpmLibraries(packages) => (packages.join(" "), ""),
         Source::Pip { package, version } => (format!("{package}=={version}"), version),
         Source::Debian { package } => {
             return given.map_or_else(|| debian::path(need, package), Ok);
@@ -99,7 +106,12 @@ fn installed(root: &Path, need: &Need, label: &str, version: &str) -> anyhow::Re
         let path = install.run(|partial| {
             match need.source {
                 Source::Pip { package, .. } => pip_install(package, label, partial)?,
-                Source::Npm { .. } | Source::Debian { .. } => npm_install(label, partial)?,
+                Source::NpmLibraries(packages) => {
+                    npm_install(packages, "--omit=optional", partial)?;
+                }
+                Source::Npm { .. } | Source::Debian { .. } => {
+                    npm_install(&[label], "--include=optional", partial)?;
+                }
             }
             let program = (need.find)(partial).with_context(|| no_program(need, label))?;
             check(need, &program, version)
@@ -158,15 +170,16 @@ pub fn npm() -> &'static str {
     if cfg!(windows) { "npm.cmd" } else { "npm" }
 }
 
-fn npm_install(label: &str, folder: &Path) -> anyhow::Result<()> {
+fn npm_install(labels: &[&str], optional: &str, folder: &Path) -> anyhow::Result<()> {
+    let label = labels.join(" ");
     // Without a package.json of its own, npm may take a folder further up for the project.
     fs::write(folder.join("package.json"), "{\"private\": true}\n")?;
     let mut command = Command::new(npm());
     command
-        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--include=optional"])
+        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", optional])
         .args(["--no-save", "--loglevel=error", "--prefix"])
         .arg(folder)
-        .arg(label)
+        .args(labels)
         // npm's report belongs with our step lines; stdout is for data.
         .stdout(Stdio::null());
     let status = step::status(&mut command)?;

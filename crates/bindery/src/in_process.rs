@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::error::Error;
+use bindery_client::peer::{Bounds, Inbound, Peer};
 use bindery_client::transport::{Incoming as FromClient, Transport, memory};
 use bindery_engine::config::{ConfigError, Home};
 use bindery_engine::service::connection::{Incoming, Wire};
 use bindery_engine::service::disk::Disk;
 use bindery_engine::service::house::House;
 use bindery_engine::service::{Service, ServiceSettings};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// What the engine is started with.
@@ -24,6 +26,12 @@ pub struct EngineOptions {
     /// [`bindery_engine::sandbox::SUBCOMMAND`], such as `bindery` itself. With it commands run in a
     /// sandbox; without it each one is asked for.
     pub sandbox_helper: Option<PathBuf>,
+    /// Leave `config.toml` and `bindery.toml` unread.
+    pub ignore_user_config: bool,
+    /// Leave the rules about commands unread.
+    pub ignore_rules: bool,
+    /// A key for OpenAI, instead of the one in `OPENAI_API_KEY`.
+    pub openai_key: Option<String>,
     /// How the client introduces itself.
     pub connect: ConnectOptions,
 }
@@ -84,9 +92,14 @@ pub fn engine_house(options: &EngineOptions) -> Result<House, EngineError> {
     if let Some(folder) = &options.home {
         home.codex = folder.clone();
     }
+    home.without_settings = options.ignore_user_config;
+    if let Some(key) = &options.openai_key {
+        home.environment.insert("OPENAI_API_KEY".to_owned(), key.clone());
+    }
     let said = options.config.iter();
     let said = said.map(|text| bindery_engine::config::parse_override(text));
     let house = House::new(home, said.collect::<Result<Vec<_>, _>>()?);
+    let house = if options.ignore_rules { house.without_rules() } else { house };
     Ok(match &options.sandbox_helper {
         Some(helper) => house.with_helper(helper.clone()),
         None => house,
@@ -111,6 +124,38 @@ pub async fn start_engine(options: &EngineOptions) -> Result<Engine, EngineError
     });
     let server = AppServer::connect(near, &options.connect).await?;
     Ok(Engine { server, service, bridge })
+}
+
+/// An engine in this process and one connection to it, in the protocol's own words.
+#[derive(Debug)]
+pub struct RawEngine {
+    /// Asks it.
+    pub peer: Peer,
+    /// What it tells, in order.
+    pub inbound: mpsc::Receiver<Inbound>,
+    service: Service,
+    bridge: JoinHandle<()>,
+}
+
+impl RawEngine {
+    /// Starts the engine. Nobody has greeted it yet. Must be called within a runtime.
+    pub fn start(options: &EngineOptions) -> Result<Self, EngineError> {
+        let service = engine_service(options)?;
+        let (near, far) = memory::pair();
+        let bridge = tokio::spawn(bridge(far, service.connect()));
+        let (peer, inbound) = Peer::start(near, Bounds::default());
+        Ok(Self { peer, inbound, service, bridge })
+    }
+
+    /// Ends turns, threads and commands, and waits until nothing is left.
+    pub async fn close(self) {
+        // What is still told must not hold the end up.
+        drop(self.inbound);
+        self.peer.close().await;
+        self.service.stop().await;
+        // A panic there was told by the runtime already.
+        let _ = self.bridge.await;
+    }
 }
 
 /// Carries lines between the client's end and the engine's.

@@ -45,7 +45,7 @@ pub use bindery_core::part::Part;
 pub use bindery_core::prompt::Prompt;
 pub use bindery_core::transcript::Transcript;
 pub use in_process::{
-    Engine, EngineError, EngineOptions, engine_house, engine_service, start_engine,
+    Engine, EngineError, EngineOptions, RawEngine, engine_house, engine_service, start_engine,
 };
 
 /// Finds Codex, starts it, and gives it as a language model with default settings.

@@ -2,6 +2,8 @@
 
 pub mod run;
 
+pub mod exec;
+
 pub mod app_server;
 
 pub mod map;
@@ -34,6 +36,7 @@ pub struct Bindery {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Exec(Box<exec::Exec>),
     AppServer(app_server::AppServer),
     Map(map::Map),
     Prompt(prompt::Prompt),
@@ -51,6 +54,7 @@ impl Bindery {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Run(run) => run.run().await,
+            Command::Exec(exec) => exec.run().await,
             Command::AppServer(server) => server.run().await,
             Command::Map(map) => map.run(),
             Command::Prompt(prompt) => prompt.run(),

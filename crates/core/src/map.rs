@@ -4,6 +4,8 @@ pub mod prompt_to_turn;
 
 pub mod app_server_to_part;
 
+pub mod app_server_to_exec;
+
 pub mod answer_to_reply;
 
 pub mod exec_to_ndjson;

@@ -21,6 +21,11 @@ fn run() {
 }
 
 #[test]
+fn exec() {
+    insta::assert_snapshot!(help(&["exec", "--help"]));
+}
+
+#[test]
 fn app_server() {
     insta::assert_snapshot!(help(&["app-server", "--help"]));
 }

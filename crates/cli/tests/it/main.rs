@@ -7,6 +7,10 @@ mod turn;
 
 mod engine;
 
+mod exec;
+
+mod clients;
+
 mod markdown;
 
 mod view;

@@ -5,6 +5,8 @@
 //! (`session.created`, `message.output_text.*`, `response.completed`). Each line is read once and
 //! on its own; what is not looked into stays the JSON it was.
 
+pub mod event;
+
 mod fields;
 
 mod item;

@@ -6,6 +6,8 @@ mod chance;
 
 mod recording;
 
+mod to_exec;
+
 mod replay;
 
 mod exec;

@@ -15,6 +15,8 @@ pub struct Home {
     pub bindery: Option<PathBuf>,
     /// The environment: keys of providers, the shell.
     pub environment: BTreeMap<String, String>,
+    /// Leave `config.toml` and `bindery.toml` unread.
+    pub without_settings: bool,
 }
 
 impl Home {
@@ -34,7 +36,8 @@ impl Home {
         let config =
             path("XDG_CONFIG_HOME").or_else(|| user.as_ref().map(|home| home.join(".config")));
         let bindery = path("BINDERY_HOME").or_else(|| Some(config?.join("bindery")));
-        Ok(Self { codex: codex.ok_or(ConfigError::NoHome)?, bindery, environment })
+        let codex = codex.ok_or(ConfigError::NoHome)?;
+        Ok(Self { codex, bindery, environment, without_settings: false })
     }
 
     /// A variable that is set to something.

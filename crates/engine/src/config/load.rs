@@ -103,8 +103,8 @@ impl Config {
 fn layers(home: &Home, overrides: &[(String, Value)]) -> Result<Vec<Layer>, ConfigError> {
     let ours = home.bindery.as_ref().map(|folder| folder.join("bindery.toml"));
     let mut layers = Vec::new();
-    layers.extend(Layer::read(home.codex.join("config.toml"))?);
-    if let Some(path) = ours {
+    let files = std::iter::once(home.codex.join("config.toml")).chain(ours);
+    for path in files.filter(|_| !home.without_settings) {
         layers.extend(Layer::read(path)?);
     }
     let flags = Layer::of(overrides);
@@ -202,10 +202,15 @@ fn chosen(
         (None, _) => OPENAI.to_owned(),
     };
     let wire = model.as_deref().and_then(|model| catalogue.model(model).wire_api);
-    let provider = catalogue.provider(&id, wire).ok_or_else(|| ConfigError::NoProvider {
+    let mut provider = catalogue.provider(&id, wire).ok_or_else(|| ConfigError::NoProvider {
         name: id.clone(),
         known: catalogue.provider_ids().collect::<Vec<_>>().join(", "),
     })?;
+    // What Codex calls the address of its built-in provider.
+    let openai: Option<String> = reader.take("openai_base_url")?;
+    if let Some(url) = openai.filter(|url| id == OPENAI && !url.is_empty()) {
+        provider.base_url = url;
+    }
     if provider.base_url.is_empty() {
         let key = ["model_providers", id.as_str()];
         return Err(reader.wrong(&key, "it has no `base_url`"));

@@ -28,6 +28,7 @@ pub struct House {
     overrides: Vec<(String, toml::Value)>,
     /// The program that puts commands into a sandbox.
     helper: Option<PathBuf>,
+    without_rules: bool,
 }
 
 /// What the engine would run on, for people.
@@ -50,13 +51,19 @@ pub struct Outfit {
 impl House {
     /// A house of this home, with settings over those of its files.
     pub fn new(home: Home, overrides: Vec<(String, toml::Value)>) -> Self {
-        Self { home, overrides, helper: None }
+        Self { home, overrides, helper: None, without_rules: false }
     }
 
     /// Fences commands in with this program, which calls [`crate::sandbox::enter`] when it is told
     /// to. Without one every command is asked for.
     pub fn with_helper(self, helper: PathBuf) -> Self {
         Self { helper: Some(helper), ..self }
+    }
+
+    /// Leaves the rules about commands unread, the user's own and Codex's.
+    #[must_use]
+    pub fn without_rules(self) -> Self {
+        Self { without_rules: true, ..self }
     }
 
     fn guard(&self) -> Arc<dyn Guard> {
@@ -66,11 +73,11 @@ impl House {
                 let homes: Vec<PathBuf> = homes.into_iter().flatten().collect();
                 let guard = Fenced::new(helper.clone(), homes);
                 match &self.home.bindery {
-                    Some(own) => {
+                    Some(own) if !self.without_rules => {
                         let codex = self.home.codex.join("rules");
                         Arc::new(guard.with_rules(own.join("rules.toml"), &codex))
                     }
-                    None => Arc::new(guard),
+                    _ => Arc::new(guard),
                 }
             }
             None => Arc::new(NoFence),
