@@ -58,3 +58,6 @@ mod daemon;
 
 #[cfg(target_os = "linux")]
 mod serve;
+
+#[cfg(target_os = "linux")]
+mod parent;

@@ -180,3 +180,19 @@ pub fn own_files(root: &Path, options: &CallOptions) -> Result<(), Error> {
     });
     paths.map(String::as_str).try_for_each(|path| within(root, path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_gets_what_it_is_given_and_nothing_else() {
+        let mut launch = Launch::new("codex");
+        launch.env.push(("PATH".into(), "/bin".into()));
+        seal(&mut launch);
+        let ours: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
+        assert!(ours.len() > 1, "there is nothing to keep back");
+        let kept = ours.iter().filter(|name| !launch.env_remove.contains(name));
+        assert_eq!(kept.collect::<Vec<_>>(), ["PATH"]);
+    }
+}

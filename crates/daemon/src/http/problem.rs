@@ -67,7 +67,7 @@ pub fn respond(
         status: status.as_u16(),
         code: code.to_owned(),
         detail: detail.into(),
-        retryable: matches!(status.as_u16(), 408 | 429 | 502 | 503),
+        retryable: matches!(status.as_u16(), 408 | 429 | 503),
         hint,
     };
     let body = serde_json::to_vec(&problem).unwrap_or_default();
