@@ -133,7 +133,8 @@ impl Site {
         tsc.arg(types).args(["--project", "tests/types"]).current_dir(&folder);
         step::command(&format!("types on {name}"), &mut tsc, "mend the types named above")?;
         let mut tests = Command::new(node);
-        tests.args(["--test", "--test-reporter=spec", "tests/"]).current_dir(&folder);
+        tests.args(["--test", "--test-reporter=spec"]).args(test_files(&folder.join("tests"))?);
+        tests.current_dir(&folder);
         tests.envs(self.environment.iter().map(|(name, path)| (name, path)));
         step::command(&format!("tests on {name}"), &mut tests, "see the first failure above")
     }
@@ -157,6 +158,15 @@ impl Site {
         }
         Ok(())
     }
+}
+
+/// Named one by one: of a folder or a pattern, Node's majors think differently.
+fn test_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    files.sort();
+    ensure!(!files.is_empty(), "no tests in `{}`", folder.display());
+    Ok(files)
 }
 
 /// PATH with the folder of this program first.
