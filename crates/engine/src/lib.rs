@@ -20,6 +20,8 @@ mod tools;
 
 mod compact;
 
+pub mod review;
+
 pub mod exec;
 
 pub mod patch;

@@ -26,6 +26,7 @@ pub(crate) use self::finish::panicked;
 use self::voice::Voice;
 use crate::item::HistoryItem;
 use crate::prompter::Profile;
+use crate::review::Target;
 use crate::thread::history::History;
 use crate::thread::journal::TurnContext;
 use crate::thread::{DynamicTool, Entry, Limits, Mailbox, Makings, Overrides, Standing, TurnInput};
@@ -52,6 +53,8 @@ pub(crate) enum Job {
     Input(Box<TurnInput>),
     /// The history is to be replaced by a summary.
     Compact,
+    /// Changes are to be reviewed.
+    Review(Target),
 }
 
 /// A running turn.
@@ -70,6 +73,8 @@ pub(crate) struct Turn<'a> {
     cuts: u32,
     /// The history was compacted because the server found it too long.
     overflowed: bool,
+    /// The reviewer's conversation, while there is one.
+    pub(crate) reviewer: Option<Box<Core>>,
 }
 
 /// Runs a turn to its end, whatever happens.
@@ -81,7 +86,11 @@ pub(crate) async fn run(
     cancel: CancellationToken,
 ) {
     let limits = core.limits;
-    let mut turn = Turn::new(core, voice.clone(), mailbox, &job);
+    let input = match &job {
+        Job::Input(input) => Some(&**input),
+        Job::Compact | Job::Review(_) => None,
+    };
+    let mut turn = Turn::new(core, voice.clone(), mailbox, input);
     voice.turn_started(turn.profile.effective_window());
     let end = tokio::select! {
         biased;
@@ -94,12 +103,16 @@ pub(crate) async fn run(
 }
 
 impl<'a> Turn<'a> {
-    fn new(core: &'a mut Core, voice: Voice, mailbox: Arc<Mailbox>, job: &Job) -> Self {
-        let mut output_schema = None;
-        if let Job::Input(input) = job {
+    pub(crate) fn new(
+        core: &'a mut Core,
+        voice: Voice,
+        mailbox: Arc<Mailbox>,
+        input: Option<&TurnInput>,
+    ) -> Self {
+        if let Some(input) = input {
             core.standing.change(input.overrides.clone());
-            output_schema = input.output_schema.clone();
         }
+        let output_schema = input.and_then(|input| input.output_schema.clone());
         voice.standing(&core.standing);
         let profile = core.makings.prompter.profile(&core.standing.model);
         let base = core.makings.prompter.base(&core.standing);
@@ -118,19 +131,25 @@ impl<'a> Turn<'a> {
             steps: 0,
             cuts: 0,
             overflowed: false,
+            reviewer: None,
         }
     }
 
     async fn work(&mut self, job: Job) -> Result<(), TurnFault> {
-        let input = match job {
-            Job::Compact => return self.compact_by_hand().await,
-            Job::Input(input) => input,
-        };
+        match job {
+            Job::Compact => self.compact_by_hand().await,
+            Job::Review(target) => self.review(target).await,
+            Job::Input(input) => self.converse(*input).await,
+        }
+    }
+
+    /// Takes the user's words and asks the model until it is done.
+    pub(crate) async fn converse(&mut self, input: TurnInput) -> Result<(), TurnFault> {
         if self.is_full() {
             self.compact(crate::compact::When::BeforeTurn).await?;
         }
         self.tell_context().await?;
-        self.take(*input).await;
+        self.take(input).await;
         loop {
             self.take_waiting().await?;
             let more = self.step().await?;

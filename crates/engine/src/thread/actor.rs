@@ -15,6 +15,7 @@ use super::history::History;
 use super::view::Record;
 use super::{Entry, Mailbox, Makings, Overrides, ThreadError, ThreadSettings, Ticket, TurnInput};
 use crate::item::{HistoryItem, Item};
+use crate::review::Target;
 use crate::tools::Session;
 use crate::turn::voice::{Listeners, Voice};
 use crate::turn::{self, Core, Job};
@@ -27,6 +28,7 @@ pub(super) enum Command {
     Steer { expected: String, input: TurnInput, reply: Reply<String> },
     Interrupt { turn_id: String, reply: Reply<()> },
     Compact { reply: Reply<Ticket> },
+    Review { target: Target, reply: Reply<Ticket> },
     Inject { items: Vec<Value>, reply: Reply<()> },
     Change { overrides: Overrides, reply: Reply<()> },
     Close { reply: oneshot::Sender<()> },
@@ -57,6 +59,7 @@ struct Running {
 enum Kind {
     Regular,
     Compact,
+    Review,
 }
 
 impl Actor {
@@ -125,11 +128,10 @@ impl Actor {
                 let _ = reply.send(self.interrupt(&turn_id));
             }
             Command::Compact { reply } => {
-                let ticket = match &self.running {
-                    Some(_) => Err(ThreadError::Busy),
-                    None => Ok(self.begin(Kind::Compact, TurnInput::default())),
-                };
-                let _ = reply.send(ticket);
+                let _ = reply.send(self.begin_alone(Job::Compact));
+            }
+            Command::Review { target, reply } => {
+                let _ = reply.send(self.begin_alone(Job::Review(target)));
             }
             Command::Inject { items, reply } => {
                 let _ = reply.send(self.inject(items).await);
@@ -147,7 +149,7 @@ impl Actor {
 
     async fn start(&mut self, input: TurnInput, reply: Reply<Ticket>) {
         let ticket = match &self.running {
-            None => Ok(self.begin(Kind::Regular, input)),
+            None => Ok(self.begin(Job::Input(Box::new(input)))),
             Some(running) => {
                 let turn_id = running.turn_id.clone();
                 match self.give(input.clone()) {
@@ -155,7 +157,7 @@ impl Actor {
                     Err(ThreadError::NothingToSteer) => {
                         drive(&mut self.running).await;
                         self.turn_is_over().await;
-                        Ok(self.begin(Kind::Regular, input))
+                        Ok(self.begin(Job::Input(Box::new(input))))
                     }
                     given => given.map(|()| Ticket { turn_id, steered: true, _go: None }),
                 }
@@ -179,6 +181,7 @@ impl Actor {
         match running.kind {
             Kind::Regular => running.mailbox.put(input),
             Kind::Compact => Err(ThreadError::NotSteerable { kind: "compact" }),
+            Kind::Review => Err(ThreadError::NotSteerable { kind: "review" }),
         }
     }
 
@@ -188,7 +191,14 @@ impl Actor {
         Ok(())
     }
 
-    fn begin(&mut self, kind: Kind, input: TurnInput) -> Ticket {
+    fn begin_alone(&mut self, job: Job) -> Result<Ticket, ThreadError> {
+        match &self.running {
+            Some(_) => Err(ThreadError::Busy),
+            None => Ok(self.begin(job)),
+        }
+    }
+
+    fn begin(&mut self, job: Job) -> Ticket {
         let turn_id = Uuid::now_v7().to_string();
         let (go, wait) = oneshot::channel::<()>();
         let mailbox = Arc::new(Mailbox::default());
@@ -199,9 +209,10 @@ impl Actor {
             record: Arc::clone(&self.record),
             clock: self.makings.clock,
         };
-        let job = match kind {
-            Kind::Regular => Job::Input(Box::new(input)),
-            Kind::Compact => Job::Compact,
+        let kind = match job {
+            Job::Input(_) => Kind::Regular,
+            Job::Compact => Kind::Compact,
+            Job::Review(_) => Kind::Review,
         };
         let core = Arc::clone(&self.core);
         let (mail, token) = (Arc::clone(&mailbox), cancel.clone());

@@ -12,6 +12,8 @@ mod interrupts;
 
 mod compaction;
 
+mod review;
+
 mod tools;
 
 mod fenced;
