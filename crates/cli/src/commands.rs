@@ -2,6 +2,8 @@
 
 pub mod run;
 
+pub mod review;
+
 pub mod app_server;
 
 pub mod map;
@@ -27,6 +29,7 @@ pub struct Bindery {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::Run>),
+    Review(review::Review),
     AppServer(app_server::AppServer),
     Map(map::Map),
     Prompt(prompt::Prompt),
@@ -39,6 +42,7 @@ impl Bindery {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Run(run) => run.run().await,
+            Command::Review(review) => review.run().await,
             Command::AppServer(server) => server.run().await,
             Command::Map(map) => map.run(),
             Command::Prompt(prompt) => prompt.run(),

@@ -22,6 +22,8 @@ mod compact;
 
 pub mod review;
 
+pub mod mcp;
+
 pub mod exec;
 
 pub mod patch;

@@ -75,6 +75,7 @@ impl Turn<'_> {
             limits: core.limits,
             makings,
             session: Arc::new(Session::default()),
+            mcp: None,
         }
     }
 

@@ -25,6 +25,7 @@ pub(crate) use self::fault::TurnFault;
 pub(crate) use self::finish::panicked;
 use self::voice::Voice;
 use crate::item::HistoryItem;
+use crate::mcp::{Server, Servers};
 use crate::prompter::Profile;
 use crate::review::Target;
 use crate::thread::history::History;
@@ -45,6 +46,7 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) makings: Makings,
     pub(crate) session: Arc<Session>,
+    pub(crate) mcp: Option<Arc<Servers>>,
 }
 
 /// What a turn is for.
@@ -65,6 +67,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) profile: Profile,
     pub(crate) cx: Arc<Cx>,
     router: Arc<Router>,
+    /// MCP servers that run.
+    servers: Vec<Arc<Server>>,
     base: String,
     output_schema: Option<serde_json::Value>,
     asking: Asking,
@@ -116,7 +120,7 @@ impl<'a> Turn<'a> {
         voice.standing(&core.standing);
         let profile = core.makings.prompter.profile(&core.standing.model);
         let base = core.makings.prompter.base(&core.standing);
-        let router = Arc::new(Router::new(&profile, &core.dynamic_tools));
+        let router = Arc::new(Router::new(&profile, &core.dynamic_tools, None));
         let cx = Arc::new(Cx::new(core, &profile, &voice));
         Self {
             core,
@@ -125,6 +129,7 @@ impl<'a> Turn<'a> {
             profile,
             cx,
             router,
+            servers: Vec::new(),
             base,
             output_schema,
             asking: Asking::default(),
@@ -148,6 +153,7 @@ impl<'a> Turn<'a> {
         if self.is_full() {
             self.compact(crate::compact::When::BeforeTurn).await?;
         }
+        self.start_servers().await;
         self.tell_context().await?;
         self.take(input).await;
         loop {
@@ -242,8 +248,21 @@ impl<'a> Turn<'a> {
         self.voice.standing(&self.core.standing);
         self.profile = self.core.makings.prompter.profile(&self.core.standing.model);
         self.base = self.core.makings.prompter.base(&self.core.standing);
-        self.router = Arc::new(Router::new(&self.profile, &self.core.dynamic_tools));
+        self.renew_router();
         self.cx = Arc::new(Cx::new(self.core, &self.profile, &self.voice));
+    }
+
+    /// Starts the MCP servers that do not run yet; a thread without any pays nothing.
+    async fn start_servers(&mut self) {
+        if let Some(mcp) = self.core.mcp.clone() {
+            self.servers = mcp.ready(&self.voice).await;
+            self.renew_router();
+        }
+    }
+
+    fn renew_router(&mut self) {
+        let servers = self.core.mcp.as_ref().map(|mcp| (mcp, self.servers.as_slice()));
+        self.router = Arc::new(Router::new(&self.profile, &self.core.dynamic_tools, servers));
     }
 
     /// The user's words become part of the history and an item of the turn.

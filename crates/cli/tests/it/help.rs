@@ -21,6 +21,11 @@ fn run() {
 }
 
 #[test]
+fn review() {
+    insta::assert_snapshot!(help(&["review", "--help"]));
+}
+
+#[test]
 fn app_server() {
     insta::assert_snapshot!(help(&["app-server", "--help"]));
 }

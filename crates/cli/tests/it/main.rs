@@ -7,6 +7,8 @@ mod turn;
 
 mod engine;
 
+mod review;
+
 mod markdown;
 
 mod view;

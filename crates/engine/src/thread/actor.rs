@@ -15,6 +15,7 @@ use super::history::History;
 use super::view::Record;
 use super::{Entry, Mailbox, Makings, Overrides, ThreadError, ThreadSettings, Ticket, TurnInput};
 use crate::item::{HistoryItem, Item};
+use crate::mcp::Servers;
 use crate::review::Target;
 use crate::tools::Session;
 use crate::turn::voice::{Listeners, Voice};
@@ -41,6 +42,7 @@ pub(super) struct Actor {
     makings: Makings,
     record: Arc<Mutex<Record>>,
     session: Arc<Session>,
+    mcp: Option<Arc<Servers>>,
     thread_id: String,
     running: Option<Running>,
     /// Changes that were asked for while a turn ran.
@@ -70,6 +72,7 @@ impl Actor {
     ) -> Self {
         let session = Arc::new(Session::default());
         let thread_id = settings.id.clone();
+        let mcp = Servers::new(settings.mcp, settings.standing.cwd.clone());
         let history = History::new(settings.history, settings.usage.last);
         let core = Core {
             thread_id: thread_id.clone(),
@@ -81,9 +84,11 @@ impl Actor {
             limits: settings.limits,
             makings: makings.clone(),
             session: Arc::clone(&session),
+            mcp: mcp.clone(),
         };
         let core = Arc::new(tokio::sync::Mutex::new(core));
-        Self { core, makings, record, session, thread_id, running: None, changes: Vec::new() }
+        let (running, changes) = (None, Vec::new());
+        Self { core, makings, record, session, mcp, thread_id, running, changes }
     }
 
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
@@ -104,6 +109,9 @@ impl Actor {
             running.turn.await;
         }
         self.session.end().await;
+        if let Some(mcp) = &self.mcp {
+            mcp.end().await;
+        }
         if let Some(reply) = closed {
             // Whoever closed the thread may have stopped waiting.
             let _ = reply.send(());

@@ -14,6 +14,8 @@ mod compaction;
 
 mod review;
 
+mod mcp;
+
 mod tools;
 
 mod fenced;
