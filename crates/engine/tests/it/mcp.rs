@@ -253,6 +253,49 @@ async fn rubbish_before_the_protocol_is_passed_over() {
     assert_eq!(item["status"], "completed", "{item}");
 }
 
+/// A server over HTTP; ends with the test.
+struct Http {
+    child: std::process::Child,
+    url: String,
+}
+
+impl Http {
+    fn start() -> Self {
+        let Way::Stdio { command, args, env, .. } = server("toy", &["http"]).way else { panic!() };
+        let mut command = std::process::Command::new(command);
+        command.args(args).env_clear().envs(env).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut port = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut port).unwrap();
+        Self { child, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_server_over_http_needs_its_key() {
+    let http = Http::start();
+    for (key, status) in [("Bearer token", "ready"), ("Bearer other", "failed")] {
+        let headers = BTreeMap::from([("authorization".to_owned(), key.to_owned())]);
+        let way = Way::Http { url: http.url.clone(), headers };
+        let script = vec![vec![act("look", &json!({}))], say("ok")];
+        let stage = with(ServerSettings { way, ..server("toy", &[]) }, script).open();
+        stage.turn("go").await;
+        let told = stage.wait("mcpServer/startupStatus/updated", 1).await;
+        assert_eq!(told["status"], status, "{told}");
+        if status == "ready" {
+            assert_eq!(done(&stage)["result"]["content"][0]["text"], "over HTTP");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_question_of_the_server_goes_to_the_client() {
     let script = vec![vec![act("ask", &json!({}))], say("ok")];

@@ -1,5 +1,6 @@
 """A small MCP server over stdio. What it is called with says what it does."""
 
+import http.server
 import json
 import os
 import subprocess
@@ -71,7 +72,52 @@ def call(params):
     return text("?")
 
 
+def answer(message):
+    method = message.get("method")
+    if method == "initialize":
+        return {
+            "protocolVersion": message["params"]["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "toy", "version": "1"},
+        }
+    if method == "tools/list":
+        return {"tools": listed()}
+    return text("over HTTP")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.headers.get("authorization") != "Bearer token":
+            return self.reply(401, b"")
+        if "id" not in message:
+            return self.reply(202, b"")
+        result = {"jsonrpc": "2.0", "id": message["id"], "result": answer(message)}
+        self.reply(200, json.dumps(result).encode())
+
+    def do_GET(self):
+        self.reply(405, b"")
+
+    def reply(self, status, body):
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def serve():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
 def main():
+    if MODE == "http":
+        serve()
     if MODE == "silent":
         time.sleep(100000)
     if MODE == "broken":
@@ -87,16 +133,8 @@ def main():
     for line in sys.stdin:
         message = json.loads(line)
         method = message.get("method")
-        if method == "initialize":
-            version = message["params"]["protocolVersion"]
-            result = {
-                "protocolVersion": version,
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "toy", "version": "1"},
-            }
-            send({"id": message["id"], "result": result})
-        elif method == "tools/list":
-            send({"id": message["id"], "result": {"tools": listed()}})
+        if method in ("initialize", "tools/list"):
+            send({"id": message["id"], "result": answer(message)})
         elif method == "tools/call":
             send({"id": message["id"], "result": call(message["params"])})
         elif "id" in message and method:
