@@ -191,9 +191,18 @@ fn npm_install(labels: &[&str], optional: &str, folder: &Path) -> anyhow::Result
     Ok(())
 }
 
+/// The interpreter itself: what stands for it on `PATH` may do more than start it.
+fn python() -> anyhow::Result<PathBuf> {
+    let ask = ["-c", "import sys; print(sys.executable)"];
+    let output = Command::new("python3").args(ask).output().context("cannot start `python3`")?;
+    let path = String::from_utf8(output.stdout)?;
+    ensure!(!path.trim().is_empty(), "`python3` does not say where it is");
+    Ok(PathBuf::from(path.trim()))
+}
+
 /// Into a folder of modules and not a virtual environment, which could not be renamed into place.
 fn pip_install(package: &str, label: &str, folder: &Path) -> anyhow::Result<()> {
-    let mut command = Command::new("python3");
+    let mut command = Command::new(python()?);
     command
         .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
         .args(["--no-compile", "--target"])

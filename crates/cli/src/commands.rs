@@ -4,6 +4,8 @@ pub mod run;
 
 pub mod exec;
 
+pub mod review;
+
 pub mod app_server;
 
 pub mod map;
@@ -37,6 +39,7 @@ pub struct Bindery {
 enum Command {
     Run(Box<run::Run>),
     Exec(Box<exec::Exec>),
+    Review(review::Review),
     AppServer(app_server::AppServer),
     Map(map::Map),
     Prompt(prompt::Prompt),
@@ -55,6 +58,7 @@ impl Bindery {
         match self.command {
             Command::Run(run) => run.run().await,
             Command::Exec(exec) => exec.run().await,
+            Command::Review(review) => review.run().await,
             Command::AppServer(server) => server.run().await,
             Command::Map(map) => map.run(),
             Command::Prompt(prompt) => prompt.run(),

@@ -58,6 +58,8 @@ pub struct View {
     thought: Thought,
     calls: Calls,
     agents: Agents,
+    /// A review, until it is known whether it is said as an answer too.
+    review: Option<String>,
     /// Milliseconds of the caller's clock: the start, the last tick, and when anything came last.
     started_ms: Option<u64>,
     now_ms: u64,
@@ -91,6 +93,7 @@ impl View {
             thought: Thought::default(),
             calls: Calls::in_folder(cwd),
             agents: Agents::default(),
+            review: None,
             started_ms: None,
             now_ms: 0,
             moved_ms: 0,
@@ -241,13 +244,7 @@ impl View {
         match notice::custom(self.theme, kind, codex_of(metadata)) {
             Told::Rows(rows) => self.tell(&rows),
             Told::Agent(data) => self.agent(&data),
-            Told::Review(text) if self.answer.was(&text) => {}
-            Told::Review(text) => {
-                self.settle();
-                let id = "review".into();
-                self.answer.delta(&id, &text, &mut self.page);
-                self.answer.end(&id, None, &mut self.page);
-            }
+            Told::Review(text) => self.review = Some(text),
             Told::Nothing => {}
         }
     }
@@ -292,6 +289,11 @@ impl View {
         }
         self.settle();
         self.answer.close(&mut self.page);
+        if let Some(text) = self.review.take().filter(|text| !self.answer.was(text)) {
+            let id = "review".into();
+            self.answer.delta(&id, &text, &mut self.page);
+            self.answer.end(&id, None, &mut self.page);
+        }
         let rows = self.calls.abandoned(self.theme);
         self.print(&rows);
         self.state = State::Over;

@@ -34,6 +34,8 @@ pub mod transcript;
 
 pub mod interrupt;
 
+pub mod review;
+
 pub mod wire;
 
 pub mod map;

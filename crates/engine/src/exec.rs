@@ -34,6 +34,7 @@ use tokio_util::task::TaskTracker;
 use crate::sandbox::Placeholder;
 
 pub use delta::{Delta, Deltas};
+pub(crate) use family::Family;
 pub use process::{Ending, Process};
 
 /// A running command's name for the model.

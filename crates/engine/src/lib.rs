@@ -20,6 +20,10 @@ mod tools;
 
 mod compact;
 
+pub mod review;
+
+pub mod mcp;
+
 pub mod exec;
 
 pub mod patch;

@@ -34,6 +34,11 @@ pub trait Prompter: Send + Sync {
 
     /// Asks for a summary of everything so far.
     fn compaction(&self) -> String;
+
+    /// The model that reviews; none for the thread's own.
+    fn review_model(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What the model is to be told of the context.

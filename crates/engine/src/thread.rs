@@ -36,6 +36,7 @@ use self::view::Record;
 pub use self::view::{ThreadView, fresh_turn};
 
 use self::actor::{Actor, Command};
+use crate::review::Target;
 
 /// Commands that may wait for the thread's task.
 const QUEUE: usize = 32;
@@ -114,6 +115,12 @@ impl Thread {
     /// Begins a turn that replaces the history by a summary.
     pub async fn compact(&self) -> Result<Ticket, ThreadError> {
         self.ask(|reply| Command::Compact { reply }).await
+    }
+
+    /// Begins a turn that reviews changes.
+    pub async fn review(&self, target: Target) -> Result<Ticket, ThreadError> {
+        target.check().map_err(ThreadError::BadInput)?;
+        self.ask(|reply| Command::Review { target, reply }).await
     }
 
     /// Adds items to the history without a turn.

@@ -14,6 +14,8 @@ mod exec_command;
 
 mod fence;
 
+mod mcp;
+
 mod plan;
 
 mod router;

@@ -25,7 +25,9 @@ pub(crate) use self::fault::TurnFault;
 pub(crate) use self::finish::panicked;
 use self::voice::Voice;
 use crate::item::HistoryItem;
+use crate::mcp::{Server, Servers};
 use crate::prompter::Profile;
+use crate::review::Target;
 use crate::thread::history::History;
 use crate::thread::journal::TurnContext;
 use crate::thread::{DynamicTool, Entry, Limits, Mailbox, Makings, Overrides, Standing, TurnInput};
@@ -44,6 +46,7 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) makings: Makings,
     pub(crate) session: Arc<Session>,
+    pub(crate) mcp: Option<Arc<Servers>>,
 }
 
 /// What a turn is for.
@@ -52,6 +55,8 @@ pub(crate) enum Job {
     Input(Box<TurnInput>),
     /// The history is to be replaced by a summary.
     Compact,
+    /// Changes are to be reviewed.
+    Review(Target),
 }
 
 /// A running turn.
@@ -62,6 +67,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) profile: Profile,
     pub(crate) cx: Arc<Cx>,
     router: Arc<Router>,
+    /// MCP servers that run.
+    servers: Vec<Arc<Server>>,
     base: String,
     output_schema: Option<serde_json::Value>,
     asking: Asking,
@@ -70,6 +77,8 @@ pub(crate) struct Turn<'a> {
     cuts: u32,
     /// The history was compacted because the server found it too long.
     overflowed: bool,
+    /// The reviewer's conversation, while there is one.
+    pub(crate) reviewer: Option<Box<Core>>,
 }
 
 /// Runs a turn to its end, whatever happens.
@@ -81,7 +90,11 @@ pub(crate) async fn run(
     cancel: CancellationToken,
 ) {
     let limits = core.limits;
-    let mut turn = Turn::new(core, voice.clone(), mailbox, &job);
+    let input = match &job {
+        Job::Input(input) => Some(&**input),
+        Job::Compact | Job::Review(_) => None,
+    };
+    let mut turn = Turn::new(core, voice.clone(), mailbox, input);
     voice.turn_started(turn.profile.effective_window());
     let end = tokio::select! {
         biased;
@@ -94,16 +107,20 @@ pub(crate) async fn run(
 }
 
 impl<'a> Turn<'a> {
-    fn new(core: &'a mut Core, voice: Voice, mailbox: Arc<Mailbox>, job: &Job) -> Self {
-        let mut output_schema = None;
-        if let Job::Input(input) = job {
+    pub(crate) fn new(
+        core: &'a mut Core,
+        voice: Voice,
+        mailbox: Arc<Mailbox>,
+        input: Option<&TurnInput>,
+    ) -> Self {
+        if let Some(input) = input {
             core.standing.change(input.overrides.clone());
-            output_schema = input.output_schema.clone();
         }
+        let output_schema = input.and_then(|input| input.output_schema.clone());
         voice.standing(&core.standing);
         let profile = core.makings.prompter.profile(&core.standing.model);
         let base = core.makings.prompter.base(&core.standing);
-        let router = Arc::new(Router::new(&profile, &core.dynamic_tools));
+        let router = Arc::new(Router::new(&profile, &core.dynamic_tools, None));
         let cx = Arc::new(Cx::new(core, &profile, &voice));
         Self {
             core,
@@ -112,25 +129,33 @@ impl<'a> Turn<'a> {
             profile,
             cx,
             router,
+            servers: Vec::new(),
             base,
             output_schema,
             asking: Asking::default(),
             steps: 0,
             cuts: 0,
             overflowed: false,
+            reviewer: None,
         }
     }
 
     async fn work(&mut self, job: Job) -> Result<(), TurnFault> {
-        let input = match job {
-            Job::Compact => return self.compact_by_hand().await,
-            Job::Input(input) => input,
-        };
+        match job {
+            Job::Compact => self.compact_by_hand().await,
+            Job::Review(target) => self.review(target).await,
+            Job::Input(input) => self.converse(*input).await,
+        }
+    }
+
+    /// Takes the user's words and asks the model until it is done.
+    pub(crate) async fn converse(&mut self, input: TurnInput) -> Result<(), TurnFault> {
         if self.is_full() {
             self.compact(crate::compact::When::BeforeTurn).await?;
         }
+        self.start_servers().await;
         self.tell_context().await?;
-        self.take(*input).await;
+        self.take(input).await;
         loop {
             self.take_waiting().await?;
             let more = self.step().await?;
@@ -223,8 +248,21 @@ impl<'a> Turn<'a> {
         self.voice.standing(&self.core.standing);
         self.profile = self.core.makings.prompter.profile(&self.core.standing.model);
         self.base = self.core.makings.prompter.base(&self.core.standing);
-        self.router = Arc::new(Router::new(&self.profile, &self.core.dynamic_tools));
+        self.renew_router();
         self.cx = Arc::new(Cx::new(self.core, &self.profile, &self.voice));
+    }
+
+    /// Starts the MCP servers that do not run yet; a thread without any pays nothing.
+    async fn start_servers(&mut self) {
+        if let Some(mcp) = self.core.mcp.clone() {
+            self.servers = mcp.ready(&self.voice).await;
+            self.renew_router();
+        }
+    }
+
+    fn renew_router(&mut self) {
+        let servers = self.core.mcp.as_ref().map(|mcp| (mcp, self.servers.as_slice()));
+        self.router = Arc::new(Router::new(&self.profile, &self.core.dynamic_tools, servers));
     }
 
     /// The user's words become part of the history and an item of the turn.

@@ -2,15 +2,15 @@
 
 mod agent;
 
-mod ask;
+pub(super) mod ask;
 
-mod call;
+pub(super) mod call;
 
-mod header;
+pub(super) mod header;
 
 mod resume;
 
-mod show;
+pub(super) mod show;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -125,7 +125,7 @@ Examples:
 
 /// What commands may touch.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Sandbox {
+pub(super) enum Sandbox {
     /// Read files, write nothing
     ReadOnly,
     /// Write inside the folder
@@ -213,7 +213,8 @@ impl Run {
         let header = header::facts(&running.name, call.opened.as_ref(), &cwd).await;
         let parts = (self.format == Format::Parts).then_some(self.spec.into());
         let screen = Screen::new(style, &cwd, parts);
-        let code = screen.run(call.turn, &header, questions).await;
+        let control = call.turn.control();
+        let code = screen.run(call.turn, control, &header, questions).await;
         drop(server);
         running.close().await;
         code
@@ -239,7 +240,7 @@ impl Run {
 }
 
 impl Sandbox {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
             Self::WorkspaceWrite => "workspace-write",

@@ -26,6 +26,11 @@ fn exec() {
 }
 
 #[test]
+fn review() {
+    insta::assert_snapshot!(help(&["review", "--help"]));
+}
+
+#[test]
 fn app_server() {
     insta::assert_snapshot!(help(&["app-server", "--help"]));
 }

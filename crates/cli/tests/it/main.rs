@@ -11,6 +11,8 @@ mod exec;
 
 mod clients;
 
+mod review;
+
 mod markdown;
 
 mod view;

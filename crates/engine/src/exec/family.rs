@@ -13,7 +13,7 @@ const MARK: &str = "BINDERY_COMMAND";
 
 /// The processes of one command.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(crate) struct Family {
     leader: Option<Pid>,
     /// False once the leader was reaped and its group is empty: the number may be another's.
     ours: bool,
@@ -24,25 +24,25 @@ pub(super) struct Family {
 
 impl Family {
     /// Marks the environment of a command that is about to start.
-    pub(super) fn marked(env: &mut BTreeMap<OsString, OsString>, enclosed: bool) -> Self {
+    pub(crate) fn marked(env: &mut BTreeMap<OsString, OsString>, enclosed: bool) -> Self {
         let mark = uuid::Uuid::now_v7().simple().to_string();
         env.insert(MARK.into(), mark.clone().into());
         Self { leader: None, ours: false, enclosed, mark: format!("{MARK}={mark}") }
     }
 
     /// Tells who leads it.
-    pub(super) fn led_by(&mut self, leader: Option<u32>) {
+    pub(crate) fn led_by(&mut self, leader: Option<u32>) {
         self.leader = leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         self.ours = self.leader.is_some();
     }
 
     /// Asks all of them.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         self.send(signal, self.enclosed && signal != Signal::KILL);
     }
 
     /// Asks what is left once the leader was reaped. True if there was anyone.
-    pub(super) fn signal_rest(&mut self, signal: Signal) -> bool {
+    pub(crate) fn signal_rest(&mut self, signal: Signal) -> bool {
         let (in_group, anyone) = self.send(signal, false);
         // Nobody in the group: from now on its number may be given to others.
         self.ours = self.ours && in_group;
@@ -82,7 +82,7 @@ mod system {
 
     /// All that are led by the leader, descend from it or carry the mark, but for those that only
     /// wait to be reaped.
-    pub(super) fn members(leader: Option<Pid>, mark: &str) -> Option<Vec<Pid>> {
+    pub(crate) fn members(leader: Option<Pid>, mark: &str) -> Option<Vec<Pid>> {
         let living: Vec<Living> = everyone().filter_map(living).collect();
         let children = living.iter().fold(HashMap::<i32, Vec<i32>>::new(), |mut map, one| {
             map.entry(one.parent).or_default().push(one.process);
@@ -141,7 +141,7 @@ mod system {
 
     use rustix::process::Pid;
 
-    pub(super) fn members(_: Option<Pid>, _: &str) -> Option<Vec<Pid>> {
+    pub(crate) fn members(_: Option<Pid>, _: &str) -> Option<Vec<Pid>> {
         None
     }
 }

@@ -103,6 +103,11 @@ impl Git {
     }
 }
 
+/// Git in a folder, fit for a repository that nobody trusts; the caller sets the time.
+pub(crate) fn command(cwd: &Path, args: &[&str]) -> std::process::Command {
+    ask::git(cwd, args)
+}
+
 /// Whether a change of this line is worth telling. Heads and counts move with every edit the
 /// model makes itself.
 pub(super) fn is_lasting(line: &str) -> bool {

@@ -16,6 +16,7 @@ use crate::config::{
     ApprovalPolicy, Config, ConfigError, Home, SandboxMode, SandboxSettings, WireApi,
 };
 use crate::guard::{Fenced, Guard, NoFence};
+use crate::mcp;
 use crate::model;
 use crate::prompt::SectionKind;
 use crate::prompt::context::{Context, ThreadScene};
@@ -140,11 +141,13 @@ impl Supply for House {
         standing.developer_instructions = developer.or(config.developer_instructions.clone());
         let provider = config.provider.id.clone();
         let model = model::open(&provider::plain(&config));
-        let warnings = config.notices.clone();
+        let mut warnings = config.notices.clone();
+        let (mcp, notices) = mcp::read(&config.mcp_servers, &self.home);
+        warnings.extend(notices);
         let sources = sources(&config);
         let prompter = Arc::new(HousePrompter::new(config));
         let guard = self.guard();
-        Ok(Supplied { standing, provider, model, guard, prompter, sources, warnings })
+        Ok(Supplied { standing, provider, model, mcp, guard, prompter, sources, warnings })
     }
 
     fn models(&self) -> Vec<Value> {

@@ -75,6 +75,7 @@ pub(crate) async fn serve(cx: &Cx, method: &str, params: &RawValue) -> Served {
         "thread/items/list" => lists::items(cx, &read(params)?).await,
         "turn/start" => turns::start(cx, read(params)?).await,
         "turn/steer" => turns::steer(cx, read(params)?).await,
+        "review/start" => turns::review(cx, read(params)?).await,
         "turn/interrupt" => turns::interrupt(cx, &read(params)?).await,
         "command/exec" => command::exec(cx, read(params)?).await,
         _ if method.starts_with("fs/") => files::serve(method, params).await,

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::refused::Refused;
 use crate::guard::Guard;
+use crate::mcp::ServerSettings;
 use crate::model::Model;
 use crate::prompter::Prompter;
 use crate::thread::{Approval, Sandbox, Standing};
@@ -56,6 +57,8 @@ pub struct Supplied {
     pub provider: String,
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// MCP servers.
+    pub mcp: Vec<ServerSettings>,
     /// Who decides about commands.
     pub guard: Arc<dyn Guard>,
     /// What it is told around the user's words.

@@ -15,6 +15,8 @@ use super::history::History;
 use super::view::Record;
 use super::{Entry, Mailbox, Makings, Overrides, ThreadError, ThreadSettings, Ticket, TurnInput};
 use crate::item::{HistoryItem, Item};
+use crate::mcp::Servers;
+use crate::review::Target;
 use crate::tools::Session;
 use crate::turn::voice::{Listeners, Voice};
 use crate::turn::{self, Core, Job};
@@ -27,6 +29,7 @@ pub(super) enum Command {
     Steer { expected: String, input: TurnInput, reply: Reply<String> },
     Interrupt { turn_id: String, reply: Reply<()> },
     Compact { reply: Reply<Ticket> },
+    Review { target: Target, reply: Reply<Ticket> },
     Inject { items: Vec<Value>, reply: Reply<()> },
     Change { overrides: Overrides, reply: Reply<()> },
     Close { reply: oneshot::Sender<()> },
@@ -39,6 +42,7 @@ pub(super) struct Actor {
     makings: Makings,
     record: Arc<Mutex<Record>>,
     session: Arc<Session>,
+    mcp: Option<Arc<Servers>>,
     thread_id: String,
     running: Option<Running>,
     /// Changes that were asked for while a turn ran.
@@ -57,6 +61,7 @@ struct Running {
 enum Kind {
     Regular,
     Compact,
+    Review,
 }
 
 impl Actor {
@@ -67,6 +72,7 @@ impl Actor {
     ) -> Self {
         let session = Arc::new(Session::default());
         let thread_id = settings.id.clone();
+        let mcp = Servers::new(settings.mcp, settings.standing.cwd.clone());
         let history = History::new(settings.history, settings.usage.last);
         let core = Core {
             thread_id: thread_id.clone(),
@@ -78,9 +84,11 @@ impl Actor {
             limits: settings.limits,
             makings: makings.clone(),
             session: Arc::clone(&session),
+            mcp: mcp.clone(),
         };
         let core = Arc::new(tokio::sync::Mutex::new(core));
-        Self { core, makings, record, session, thread_id, running: None, changes: Vec::new() }
+        let (running, changes) = (None, Vec::new());
+        Self { core, makings, record, session, mcp, thread_id, running, changes }
     }
 
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
@@ -101,6 +109,9 @@ impl Actor {
             running.turn.await;
         }
         self.session.end().await;
+        if let Some(mcp) = &self.mcp {
+            mcp.end().await;
+        }
         if let Some(reply) = closed {
             // Whoever closed the thread may have stopped waiting.
             let _ = reply.send(());
@@ -125,11 +136,10 @@ impl Actor {
                 let _ = reply.send(self.interrupt(&turn_id));
             }
             Command::Compact { reply } => {
-                let ticket = match &self.running {
-                    Some(_) => Err(ThreadError::Busy),
-                    None => Ok(self.begin(Kind::Compact, TurnInput::default())),
-                };
-                let _ = reply.send(ticket);
+                let _ = reply.send(self.begin_alone(Job::Compact));
+            }
+            Command::Review { target, reply } => {
+                let _ = reply.send(self.begin_alone(Job::Review(target)));
             }
             Command::Inject { items, reply } => {
                 let _ = reply.send(self.inject(items).await);
@@ -147,7 +157,7 @@ impl Actor {
 
     async fn start(&mut self, input: TurnInput, reply: Reply<Ticket>) {
         let ticket = match &self.running {
-            None => Ok(self.begin(Kind::Regular, input)),
+            None => Ok(self.begin(Job::Input(Box::new(input)))),
             Some(running) => {
                 let turn_id = running.turn_id.clone();
                 match self.give(input.clone()) {
@@ -155,7 +165,7 @@ impl Actor {
                     Err(ThreadError::NothingToSteer) => {
                         drive(&mut self.running).await;
                         self.turn_is_over().await;
-                        Ok(self.begin(Kind::Regular, input))
+                        Ok(self.begin(Job::Input(Box::new(input))))
                     }
                     given => given.map(|()| Ticket { turn_id, steered: true, _go: None }),
                 }
@@ -179,6 +189,7 @@ impl Actor {
         match running.kind {
             Kind::Regular => running.mailbox.put(input),
             Kind::Compact => Err(ThreadError::NotSteerable { kind: "compact" }),
+            Kind::Review => Err(ThreadError::NotSteerable { kind: "review" }),
         }
     }
 
@@ -188,7 +199,14 @@ impl Actor {
         Ok(())
     }
 
-    fn begin(&mut self, kind: Kind, input: TurnInput) -> Ticket {
+    fn begin_alone(&mut self, job: Job) -> Result<Ticket, ThreadError> {
+        match &self.running {
+            Some(_) => Err(ThreadError::Busy),
+            None => Ok(self.begin(job)),
+        }
+    }
+
+    fn begin(&mut self, job: Job) -> Ticket {
         let turn_id = Uuid::now_v7().to_string();
         let (go, wait) = oneshot::channel::<()>();
         let mailbox = Arc::new(Mailbox::default());
@@ -199,9 +217,10 @@ impl Actor {
             record: Arc::clone(&self.record),
             clock: self.makings.clock,
         };
-        let job = match kind {
-            Kind::Regular => Job::Input(Box::new(input)),
-            Kind::Compact => Job::Compact,
+        let kind = match job {
+            Job::Input(_) => Kind::Regular,
+            Job::Compact => Kind::Compact,
+            Job::Review(_) => Kind::Review,
         };
         let core = Arc::clone(&self.core);
         let (mail, token) = (Arc::clone(&mailbox), cancel.clone());

@@ -13,6 +13,7 @@ use super::journal::Journal;
 use super::permit::{Approval, Sandbox};
 use crate::guard::Guard;
 use crate::item::HistoryItem;
+use crate::mcp::ServerSettings;
 use crate::model::Model;
 use crate::outlet::Outlet;
 use crate::prompter::Prompter;
@@ -27,6 +28,8 @@ pub struct ThreadSettings {
     pub standing: Standing,
     /// The client's own tools.
     pub dynamic_tools: Vec<DynamicTool>,
+    /// MCP servers, started when a turn needs them.
+    pub mcp: Vec<ServerSettings>,
     /// What was said before, oldest first.
     pub history: Vec<HistoryItem>,
     /// What the model was told of the context when that history was written.
@@ -197,6 +200,7 @@ impl ThreadSettings {
             id: id.into(),
             standing,
             dynamic_tools: Vec::new(),
+            mcp: Vec::new(),
             history: Vec::new(),
             context: None,
             turns: Vec::new(),

@@ -57,7 +57,6 @@ pub(crate) enum Wait {
     /// A yes or no.
     Approval,
     /// Words.
-    #[expect(dead_code, reason = "no tool asks for words yet; the status has a flag for it")]
     Input,
 }
 

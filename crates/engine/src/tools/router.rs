@@ -7,8 +7,9 @@ use futures_util::FutureExt;
 use tokio::sync::RwLock;
 
 use super::{Call, Cx, Ended, Tool};
-use super::{apply_patch, client, exec_command, plan, shell, view_image};
+use super::{apply_patch, client, exec_command, mcp, plan, shell, view_image};
 use crate::item::{HistoryItem, Item};
+use crate::mcp::{Server, Servers};
 use crate::model::ToolSpec;
 use crate::prompter::{ExecForm, PatchForm, Profile};
 use crate::thread::DynamicTool;
@@ -22,7 +23,11 @@ pub(crate) struct Router {
 
 impl Router {
     /// The tools that a model is offered. A tool of the client's does not hide one of ours.
-    pub(crate) fn new(profile: &Profile, dynamic: &[DynamicTool]) -> Self {
+    pub(crate) fn new(
+        profile: &Profile,
+        dynamic: &[DynamicTool],
+        servers: Option<(&Arc<Servers>, &[Arc<Server>])>,
+    ) -> Self {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         match profile.exec {
             ExecForm::Unified => {
@@ -47,6 +52,9 @@ impl Router {
         let mut groups = Vec::new();
         for tool in dynamic {
             client::add(tool, &mut tools, &mut groups);
+        }
+        if let Some((servers, running)) = servers {
+            mcp::add(servers, running, &mut tools, &mut groups);
         }
         Self { tools, groups }
     }

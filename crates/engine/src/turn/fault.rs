@@ -19,6 +19,9 @@ pub(crate) enum TurnFault {
     /// What happens cannot be written down.
     #[error("{0}; free some space or fix the folder, then ask again")]
     Journal(JournalError),
+    /// What was asked for is not there.
+    #[error("{0}")]
+    Missing(String),
     /// A bound was reached.
     #[error("{0}")]
     Limit(String),

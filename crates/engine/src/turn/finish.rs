@@ -20,6 +20,7 @@ impl Turn<'_> {
         if !matches!(end, Ok(()) | Err(TurnFault::Model(_))) {
             self.core.session.end_turn(self.voice.turn_id()).await;
         }
+        self.leave_review().await;
         self.record_done();
         self.record_outputs();
         for input in self.mailbox.close() {

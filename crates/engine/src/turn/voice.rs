@@ -16,6 +16,8 @@ use crate::tokens::ThreadUsage;
 #[derive(Clone)]
 pub(crate) struct Voice {
     inner: Arc<Inner>,
+    /// Speaks for a conversation beside the thread's own.
+    aside: bool,
 }
 
 struct Inner {
@@ -61,7 +63,19 @@ impl Voice {
             fault: Mutex::new(None),
             broken: CancellationToken::new(),
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), aside: false }
+    }
+
+    /// The voice of a conversation beside the thread's own, such as a reviewer's. What is done and
+    /// what it costs is told and written as ever; what the model is sent and what it says is not
+    /// the thread's.
+    pub(crate) fn aside(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), aside: true }
+    }
+
+    /// Whether nobody is to see this item.
+    fn keeps_back(&self, item: &Value) -> bool {
+        self.aside && item["type"] == "agentMessage"
     }
 
     pub(crate) fn turn_id(&self) -> &str {
@@ -78,6 +92,14 @@ impl Voice {
         if fault.is_some() {
             return false;
         }
+        let own: Vec<Entry>;
+        let entries = match self.aside {
+            true => {
+                own = entries.iter().filter(|entry| is_of_all(entry)).cloned().collect();
+                &own
+            }
+            false => entries,
+        };
         match self.inner.journal.write(entries) {
             Ok(()) => true,
             Err(error) => {
@@ -113,6 +135,9 @@ impl Voice {
 
     /// A piece of an item; most of what is told, so it is made in one go.
     pub(crate) fn delta(&self, method: &'static str, item_id: &str, delta: &str) {
+        if self.aside && method == "item/agentMessage/delta" {
+            return;
+        }
         let params = json!({
             "threadId": self.inner.thread_id,
             "turnId": self.inner.turn_id,
@@ -144,6 +169,9 @@ impl Voice {
         let started_ms = self.now_ms();
         item["startedAtMs"] = json!(started_ms);
         item["completedAtMs"] = Value::Null;
+        if self.keeps_back(&item) {
+            return Begun { item, started_ms };
+        }
         self.tell("item/started", json!({ "item": item, "startedAtMs": started_ms }));
         Begun { item, started_ms }
     }
@@ -151,6 +179,9 @@ impl Voice {
     /// An item is whole: written down, kept, told.
     pub(crate) fn complete(&self, begun: Begun) {
         let Begun { mut item, .. } = begun;
+        if self.keeps_back(&item) {
+            return;
+        }
         let at_ms = self.now_ms();
         item["completedAtMs"] = json!(at_ms);
         let turn_id = self.inner.turn_id.clone();
@@ -177,7 +208,9 @@ impl Voice {
 
     /// What is in force changed.
     pub(crate) fn standing(&self, standing: &Standing) {
-        self.record().standing = standing.clone();
+        if !self.aside {
+            self.record().standing = standing.clone();
+        }
     }
 
     pub(crate) fn turn_started(&self, window: u64) {
@@ -251,6 +284,11 @@ impl Drop for Waiting {
             self.voice.status();
         }
     }
+}
+
+/// Whether an entry of another conversation belongs to the thread's own session.
+fn is_of_all(entry: &Entry) -> bool {
+    matches!(entry, Entry::ItemCompleted { .. } | Entry::TokenCount { .. })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

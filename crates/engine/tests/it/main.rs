@@ -12,6 +12,10 @@ mod interrupts;
 
 mod compaction;
 
+mod review;
+
+mod mcp;
+
 mod tools;
 
 mod fenced;

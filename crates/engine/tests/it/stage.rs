@@ -286,7 +286,8 @@ impl Stage {
     fn assert_understood(&self) {
         for (method, params) in self.ears.heard.lock().expect("ears").iter() {
             let raw = serde_json::value::to_raw_value(params).expect("JSON");
-            if method.ends_with("requestApproval") || *method == "item/tool/call" {
+            let asked = ["item/tool/call", "mcpServer/elicitation/request"];
+            if method.ends_with("requestApproval") || asked.contains(method) {
                 let request = ServerRequest::decode(method, &raw);
                 let strange = matches!(request.body, request::Body::Unknown { .. });
                 assert!(!strange, "{method}: {:?}", request.body);

@@ -6,20 +6,20 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 /// A question and the way back for its answer; closed when the question is withdrawn.
-pub(super) struct Question {
-    pub(super) interrupt: Interrupt,
-    pub(super) reply: oneshot::Sender<Option<Answer>>,
+pub(in crate::commands) struct Question {
+    pub(in crate::commands) interrupt: Interrupt,
+    pub(in crate::commands) reply: oneshot::Sender<Option<Answer>>,
 }
 
 /// Takes questions from the turn.
-pub(super) struct Desk {
+pub(in crate::commands) struct Desk {
     accept: bool,
     questions: mpsc::Sender<Question>,
 }
 
 impl Desk {
     /// A desk, and where its questions come out; with `accept` none do.
-    pub(super) fn open(accept: bool) -> (Self, mpsc::Receiver<Question>) {
+    pub(in crate::commands) fn open(accept: bool) -> (Self, mpsc::Receiver<Question>) {
         let (questions, receiver) = mpsc::channel(16);
         (Self { accept, questions }, receiver)
     }

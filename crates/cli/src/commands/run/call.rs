@@ -17,7 +17,7 @@ use crate::failure::Hinted;
 const PROMPT_LIMIT: u64 = 16 * 1024 * 1024;
 
 /// The prompt: the argument, or stdin for `-` or for a pipe.
-pub(super) fn prompt_text(argument: Option<&str>) -> anyhow::Result<String> {
+pub(in crate::commands) fn prompt_text(argument: Option<&str>) -> anyhow::Result<String> {
     let text = match argument {
         Some("-") => stdin()?,
         Some(text) => text.to_owned(),

@@ -12,7 +12,11 @@ use tokio::time::timeout;
 const GIT_PATIENCE: Duration = Duration::from_millis(300);
 
 /// The facts in the order they are shown.
-pub(super) async fn facts(name: &str, opened: Option<&ThreadOpened>, cwd: &Path) -> Vec<String> {
+pub(in crate::commands) async fn facts(
+    name: &str,
+    opened: Option<&ThreadOpened>,
+    cwd: &Path,
+) -> Vec<String> {
     let mut facts = vec![name.to_owned()];
     if let Some(opened) = opened {
         facts.push(opened.model.clone());

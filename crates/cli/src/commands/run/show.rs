@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bindery::client::model::Step;
 use bindery::core::spec::Spec;
 use bindery::core::usage::Unified;
 use bindery::{Ask, Part, TurnControl};
+use futures_util::{Stream, StreamExt};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -30,7 +30,7 @@ const HELD: usize = 4096;
 const INTERRUPTED: u8 = 130;
 
 /// Where a turn is shown.
-pub(super) struct Screen {
+pub(in crate::commands) struct Screen {
     style: Style,
     view: View,
     /// Parts are written as they are.
@@ -49,15 +49,16 @@ enum Wake {
 
 impl Screen {
     /// A screen for work in `cwd`; with a specification, parts are written as JSON lines.
-    pub(super) fn new(style: Style, cwd: &Path, raw: Option<Spec>) -> Self {
+    pub(in crate::commands) fn new(style: Style, cwd: &Path, raw: Option<Spec>) -> Self {
         let view = View::new(style, &cwd.display().to_string());
         Self { style, view, raw, started: Instant::now(), end: None, presses: 0 }
     }
 
     /// Shows the turn to its end and gives the exit code.
-    pub(super) async fn run(
+    pub(in crate::commands) async fn run(
         mut self,
-        mut turn: Step,
+        mut turn: impl Stream<Item = Part> + Unpin,
+        control: TurnControl,
         header: &[String],
         mut questions: mpsc::Receiver<Question>,
     ) -> anyhow::Result<ExitCode> {
@@ -68,7 +69,6 @@ impl Screen {
         if self.raw.is_none() {
             self.view.header(header).print()?;
         }
-        let control = turn.control();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
@@ -132,7 +132,7 @@ impl Screen {
     async fn question(
         &mut self,
         question: Question,
-        turn: &mut Step,
+        turn: &mut (impl Stream<Item = Part> + Unpin),
         control: &TurnControl,
     ) -> anyhow::Result<()> {
         let Question { interrupt, mut reply } = question;

@@ -51,7 +51,7 @@ impl Asked {
 }
 
 /// Git without anything of the repository's that could run a program or wait for somebody.
-fn git(root: &Path, args: &[&str]) -> Command {
+pub(super) fn git(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new("git");
     command
         .args(["--no-optional-locks", "--no-pager"])

@@ -116,6 +116,10 @@ impl Prompter for HousePrompter {
         })
     }
 
+    fn review_model(&self) -> Option<String> {
+        self.config.review_model.clone()
+    }
+
     fn compaction(&self) -> String {
         self.config.compact_prompt.clone().unwrap_or_else(|| COMPACT_PROMPT.to_owned())
     }

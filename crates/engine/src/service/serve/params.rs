@@ -8,6 +8,7 @@ use bindery_core::wire::app_server::input::UserInput;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::review::Target;
 use crate::service::page::Paging;
 use crate::service::refused::Refused;
 use crate::service::shapes::ItemsView;
@@ -102,6 +103,24 @@ pub(super) struct ThreadStart {
     pub(super) wanted: Wanted,
     pub(super) ephemeral: Option<bool>,
     pub(super) dynamic_tools: Option<Vec<Value>>,
+}
+
+/// `review/start`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReviewStart {
+    pub(super) thread_id: String,
+    pub(super) target: Target,
+    /// Read for its refusals only: there is one way.
+    #[serde(default, rename = "delivery")]
+    _delivery: Option<Delivery>,
+}
+
+/// Where a review is told.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Delivery {
+    Inline,
 }
 
 /// `thread/resume`.

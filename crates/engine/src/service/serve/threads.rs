@@ -168,6 +168,8 @@ impl Cx {
             guard: supplied.guard.clone(),
             clock: system_clock,
         };
+        let mut settings = settings;
+        settings.mcp = supplied.mcp.clone();
         let updated_at = about.updated_at.max(birth.created_at);
         let about = About { updated_at, ..about };
         let thread = Thread::open(settings, makings, &self.inner.tasks);

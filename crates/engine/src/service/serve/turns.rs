@@ -4,7 +4,7 @@ use bindery_core::open::Open;
 use bindery_core::wire::app_server::input::UserInput;
 use serde_json::json;
 
-use super::params::{Inject, OfThread, TurnInterrupt, TurnStart, TurnSteer, checked};
+use super::params::{Inject, OfThread, ReviewStart, TurnInterrupt, TurnStart, TurnSteer, checked};
 use super::{Cx, Reply, Served, done};
 use crate::service::line::now_ms;
 use crate::service::refused::Refused;
@@ -56,6 +56,21 @@ pub(super) async fn compact(cx: &Cx, params: &OfThread) -> Served {
     let loaded = cx.loaded(&params.thread_id)?;
     let ticket = loaded.thread.compact().await.map_err(refused)?;
     Ok(Reply::then(done(), move || drop(ticket)))
+}
+
+/// `review/start`.
+pub(super) async fn review(cx: &Cx, params: ReviewStart) -> Served {
+    let loaded = cx.loaded(&params.thread_id)?;
+    let words = UserInput::text(params.target.words());
+    let ticket = loaded.thread.review(params.target).await.map_err(refused)?;
+    let content = vec![Open::Known(words)];
+    loaded.touch(&content);
+    let mut turn = fresh_turn(&ticket.turn_id);
+    let item = json!({ "type": "userMessage", "id": ticket.turn_id, "clientId": null,
+        "content": content, "startedAtMs": null, "completedAtMs": null });
+    turn["items"] = json!([item]);
+    let result = json!({ "turn": turn, "reviewThreadId": params.thread_id });
+    Ok(Reply::then(result, move || drop(ticket)))
 }
 
 /// `thread/inject_items`.

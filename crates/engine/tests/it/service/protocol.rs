@@ -59,6 +59,28 @@ async fn refusals_are_worded_as_codex_words_them() {
 }
 
 #[tokio::test]
+async fn a_review_is_a_turn_of_its_thread() {
+    let (service, _) = service(ServiceSettings::default());
+    let mut peer = Peer::new(&service).await;
+    let thread = peer.thread().await;
+    let target = json!({ "type": "custom", "instructions": "look hard" });
+    let detached = json!({ "threadId": thread, "target": target, "delivery": "detached" });
+    let refused = peer.ask("review/start", detached).await.unwrap_err();
+    assert_eq!(refused, "Invalid request: unknown variant `detached`, expected `inline`");
+    let empty = json!({ "threadId": thread, "target": { "type": "baseBranch", "branch": "" } });
+    let refused = peer.ask("review/start", empty).await.unwrap_err();
+    assert_eq!(refused, "branch must not be empty");
+    let params = json!({ "threadId": thread, "target": target, "delivery": "inline" });
+    let opened = peer.ask("review/start", params).await.unwrap();
+    assert_eq!(opened["reviewThreadId"], *thread);
+    assert_eq!(opened["turn"]["items"][0]["content"][0]["text"], "look hard");
+    let entered = peer.told("item/completed").await;
+    assert_eq!(entered["params"]["turnId"], opened["turn"]["id"]);
+    assert_eq!(entered["params"]["item"]["type"], "enteredReviewMode");
+    assert_eq!(peer.ended().await, "you said look hard");
+}
+
+#[tokio::test]
 async fn ids_come_back_as_they_came() {
     let (service, _) = service(ServiceSettings::default());
     let mut peer = Peer::new(&service).await;

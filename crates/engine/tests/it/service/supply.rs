@@ -107,6 +107,7 @@ impl Supply for Aviary {
             standing,
             provider: "aviary".to_owned(),
             model: self.parrot.clone(),
+            mcp: Vec::new(),
             guard: Arc::new(NoFence),
             prompter: Arc::new(PlainPrompter { profile }),
             sources: Vec::new(),
