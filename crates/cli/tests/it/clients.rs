@@ -1,6 +1,7 @@
 //! Clients that are not ours, with `bindery` in the place of Codex: they must not notice.
 #![cfg(unix)]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -30,7 +31,8 @@ fn installed(variable: &str, place: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    eprintln!("SKIPPED: no {}: run `cargo xtask test`, which installs it", path.display());
+    let said = format!("SKIPPED: no {}: run `cargo xtask test`\n", path.display());
+    std::io::stderr().write_all(said.as_bytes()).unwrap();
     None
 }
 
