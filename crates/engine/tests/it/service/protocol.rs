@@ -11,15 +11,6 @@ use super::supply::service;
 
 const NOBODY: &str = "0199aaaa-0000-7000-8000-000000000000";
 
-const THREAD: &str = "invalid thread id: invalid character: expected an optional prefix of \
-    `urn:uuid:` followed by [0-9a-fA-F-], found `z` at 1";
-
-const SESSION: &str = "invalid session id: invalid character: expected an optional prefix of \
-    `urn:uuid:` followed by [0-9a-fA-F-], found `z` at 1";
-
-const POLICY: &str = "Invalid request: unknown variant `bogus`, expected one of `untrusted`, \
-    `on-request`, `granular`, `never`";
-
 #[tokio::test]
 async fn refusals_are_worded_as_codex_words_them() {
     let (service, _) = service(ServiceSettings::default());
@@ -35,15 +26,15 @@ async fn refusals_are_worded_as_codex_words_them() {
         ("initialize",          json!({}),                          "Invalid request: missing field `clientInfo`"),
         ("thread/start",        Value::Null,                        "Invalid request: missing field `params`"),
         ("thread/start",        json!({ "cwd": 5 }),                "Invalid request: invalid type: integer `5`, expected a string"),
-        ("thread/start",        json!({ "sandbox": "bogus" }), "Invalid request: unknown variant `bogus`, expected one of `read-only`, `workspace-write`, `danger-full-access`"),
-        ("thread/start",        json!({ "approvalPolicy": "bogus" }), POLICY),
+        ("thread/start",        json!({ "sandbox": "bogus" }),      "Invalid request: unknown variant `bogus`, expected one of `read-only`, `workspace-write`, `danger-full-access`"),
+        ("thread/start",        json!({ "approvalPolicy": "bogus" }), "Invalid request: unknown variant `bogus`, expected one of `untrusted`, `on-request`, `granular`, `never`"),
         ("thread/start",        json!({ "dynamicTools": [] }),      "thread/start.dynamicTools requires experimentalApi capability"),
         ("turn/start",          json!({ "threadId": NOBODY }),      "Invalid request: missing field `input`"),
         ("turn/start",          json!({ "threadId": NOBODY, "input": [] }), "thread not found: 0199aaaa-0000-7000-8000-000000000000"),
-        ("turn/start",          json!({ "threadId": "zzz", "input": [] }),  THREAD),
+        ("turn/start",          json!({ "threadId": "zzz", "input": [] }),  "invalid thread id: invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], found `z` at 1"),
         ("turn/interrupt",      json!({ "threadId": NOBODY, "turnId": "x" }), "thread not found: 0199aaaa-0000-7000-8000-000000000000"),
         ("thread/resume",       json!({ "threadId": NOBODY }),      "no rollout found for thread id 0199aaaa-0000-7000-8000-000000000000"),
-        ("thread/resume",       json!({ "threadId": "zz" }),        SESSION),
+        ("thread/resume",       json!({ "threadId": "zz" }),        "invalid session id: invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], found `z` at 1"),
         ("thread/read",         json!({ "threadId": NOBODY }),      "thread not loaded: 0199aaaa-0000-7000-8000-000000000000"),
         ("thread/archive",      json!({ "threadId": NOBODY }),      "no rollout found for thread id 0199aaaa-0000-7000-8000-000000000000"),
         ("thread/unarchive",    json!({ "threadId": NOBODY }),      "no archived rollout found for thread id 0199aaaa-0000-7000-8000-000000000000"),
