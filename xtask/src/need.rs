@@ -68,6 +68,17 @@ pub enum Source {
     },
 }
 
+/// What a variable says of a program that this machine cannot have; its test then says so, too.
+pub const NONE: &str = "none";
+
+impl Source {
+    /// What a machine need not have, and what there is then no way to install this with.
+    pub fn lacks(&self) -> Option<&'static str> {
+        let python = matches!(self, Self::Pip { .. }).then_some("python3")?;
+        (!starts(python)).then_some(python)
+    }
+}
+
 /// Says everything that must be there beforehand and is not, at once.
 pub fn check_tools() -> anyhow::Result<()> {
     missing(&[

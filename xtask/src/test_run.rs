@@ -101,7 +101,14 @@ const CHECKS: &[Check] = &[
 ];
 
 fn programs(root: &Path) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
-    NEEDS.iter().map(|need| Ok((need.variable, need::path(root, need)?))).collect()
+    let program = |need: &need::Need| {
+        if let Some(missing) = need.source.lacks() {
+            step::say(&format!("==> {}: skipped, `{missing}` is not on PATH", need.name));
+            return Ok((need.variable, PathBuf::from(need::NONE)));
+        }
+        Ok((need.variable, need::path(root, need)?))
+    };
+    NEEDS.iter().map(program).collect()
 }
 
 fn cargo(root: &Path, programs: &[(&'static str, PathBuf)]) -> Command {

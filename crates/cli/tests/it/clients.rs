@@ -1,6 +1,7 @@
 //! Clients that are not ours, with `bindery` in the place of Codex: they must not notice.
 #![cfg(unix)]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,20 +19,22 @@ const PIXEL: &[u8] = &[
     0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82,
 ];
 
-/// What `cargo xtask test` installed: from its variable, else from where it puts it.
-fn installed(variable: &str, place: &str) -> Option<PathBuf> {
+/// What `cargo xtask test` installed: from its variable, else from a package of its folder.
+fn installed(variable: &str, need: &str, file: &str) -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
         assert!(path.is_file(), "{variable} names no file: {}", path.display());
         return Some(path);
     }
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = workspace.join("target/bindery-test").join(place);
-    if path.is_file() {
-        return Some(path);
+    let packages = workspace.join("target/bindery-test").join(need).join("node_modules");
+    let named = packages.read_dir().into_iter().flatten().flatten();
+    let found = named.map(|package| package.path().join(file)).find(|path| path.is_file());
+    if found.is_none() {
+        let said = format!("SKIPPED: no `{need}` for tests: run `cargo xtask test`\n");
+        std::io::stderr().write_all(said.as_bytes()).unwrap();
     }
-    eprintln!("SKIPPED: no {}: run `cargo xtask test`, which installs it", path.display());
-    None
+    found
 }
 
 fn script() -> Script {
@@ -55,8 +58,8 @@ fn script() -> Script {
 
 /// What a script gave with this program; none where something is not installed.
 fn gave(name: &str, program: Option<&Path>, options: &Options) -> Option<Value> {
-    let node = installed("BINDERY_TEST_NODE", "node/node_modules/node/bin/node")?;
-    let clients = installed("BINDERY_TEST_CLIENTS", "clients/node_modules/ai/package.json")?;
+    let node = installed("BINDERY_TEST_NODE", "node", "bin/node")?;
+    let clients = installed("BINDERY_TEST_CLIENTS", "clients", "package.json")?;
     let stage = Stage::with(script(), options);
     let (folder, project) = (tempfile::tempdir().unwrap(), stage.codex.project());
     // Node looks for packages beside the script.

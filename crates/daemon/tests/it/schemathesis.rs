@@ -20,6 +20,10 @@ async fn nothing_that_fits_or_breaks_the_document_breaks_the_server() {
     let Some(program) = std::env::var_os(VARIABLE) else {
         panic!("{VARIABLE} is not set; run `cargo xtask test`, which installs it");
     };
+    if program == "none" {
+        eprintln!("skipped: there is no Python here to run Schemathesis with");
+        return;
+    }
     let model = Model::start(Script::always("ok"));
     let codex = RealCodex::with(&model, &Options::unrestricted());
     let stage = Stage::with(on(codex.program(), codex.home()), codex.project()).await;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::flags::Colour;
 use crate::terminal::Style;
+use crate::view::clean::{output_lines, visible};
 
 /// Lines of a command's output that are shown.
 const OUTPUT_LINES: usize = 20;
@@ -38,7 +39,7 @@ impl Human {
             ("model", word(&reply["model"])),
             ("provider", word(&reply["modelProvider"])),
             ("approval", word(&reply["approvalPolicy"])),
-            ("sandbox", word(&reply["sandbox"]["type"])),
+            ("sandbox", kebab(&word(&reply["sandbox"]["type"]))),
             ("reasoning effort", word(&reply["reasoningEffort"])),
             ("session id", word(&reply["thread"]["id"])),
         ];
@@ -48,7 +49,7 @@ impl Human {
         }
         text.push_str("--------\n");
         if !prompt.is_empty() {
-            text.push_str(&format!("{}\n{prompt}\n", human.heading("user")));
+            text.push_str(&format!("{}\n{}\n", human.heading("user"), visible(prompt)));
         }
         human.say(&text)?;
         Ok(human)
@@ -60,7 +61,9 @@ impl Human {
             Event::ItemStarted { item } => self.started(item),
             Event::ItemUpdated { item } => self.say(&self.plan(item)),
             Event::ItemCompleted { item } => self.completed(item),
-            Event::Error { message } => self.say(&format!("{} {message}\n", self.bad("ERROR:"))),
+            Event::Error { message } => {
+                self.say(&format!("{} {}\n", self.bad("ERROR:"), visible(message)))
+            }
             _ => Ok(()),
         }
     }
@@ -81,15 +84,16 @@ impl Human {
         self.flush()?;
         let text = match &item.body {
             Body::CommandExecution { command, .. } => {
-                format!("{}\n{command}\n", self.heading("exec"))
+                format!("{}\n{}\n", self.heading("exec"), visible(command))
             }
             Body::FileChange { changes, .. } => {
                 let lines: String =
-                    changes.iter().map(|c| format!("{} {}\n", c.kind, c.path)).collect();
+                    changes.iter().map(|c| format!("{} {}\n", c.kind, visible(&c.path))).collect();
                 format!("{}\n{lines}", self.heading("patch"))
             }
             Body::McpToolCall { server, tool, arguments, .. } => {
-                format!("{} {server}.{tool}({arguments})\n", self.heading("tool"))
+                let call = format!("{server}.{tool}({arguments})");
+                format!("{} {}\n", self.heading("tool"), visible(&call))
             }
             Body::TodoList { .. } => self.plan(item),
             _ => String::new(),
@@ -104,7 +108,9 @@ impl Human {
                 self.answer = Some(text.clone());
                 return Ok(());
             }
-            Body::Reasoning { text } => format!("{}\n{text}\n", self.heading("thinking")),
+            Body::Reasoning { text } => {
+                format!("{}\n{}\n", self.heading("thinking"), visible(text))
+            }
             Body::CommandExecution { aggregated_output, exit_code, status, .. } => {
                 let ended = exit_code.map_or(status.clone(), |code| format!("exited {code}"));
                 format!("{ended}\n{}", head(aggregated_output))
@@ -112,11 +118,13 @@ impl Human {
             Body::FileChange { status, .. } => format!("{status}\n"),
             Body::McpToolCall { status, error, .. } => {
                 let why = error.as_ref().map(|error| format!(": {}", error.message));
-                format!("{status}{}\n", why.unwrap_or_default())
+                format!("{status}{}\n", visible(&why.unwrap_or_default()))
             }
-            Body::WebSearch { query, .. } => format!("{} {query}\n", self.heading("web search")),
+            Body::WebSearch { query, .. } => {
+                format!("{} {}\n", self.heading("web search"), visible(query))
+            }
             Body::CollabToolCall { tool, status, .. } => format!("{tool}: {status}\n"),
-            Body::Error { message } => format!("{} {message}\n", self.bad("warning:")),
+            Body::Error { message } => format!("{} {}\n", self.bad("warning:"), visible(message)),
             // Its last state was shown when it changed.
             Body::TodoList { .. } => String::new(),
         };
@@ -126,7 +134,7 @@ impl Human {
     /// A message that was not the last is no answer.
     fn flush(&mut self) -> anyhow::Result<()> {
         match self.answer.take() {
-            Some(text) => self.say(&format!("{}\n{text}\n", self.heading("assistant"))),
+            Some(text) => self.say(&format!("{}\n{}\n", self.heading("assistant"), visible(&text))),
             None => Ok(()),
         }
     }
@@ -134,7 +142,8 @@ impl Human {
     fn plan(&self, item: &Item) -> String {
         let Body::TodoList { items } = &item.body else { return String::new() };
         let line = |done: bool| if done { "[x]" } else { "[ ]" };
-        let lines = items.iter().map(|todo| format!("{} {}\n", line(todo.completed), todo.text));
+        let lines =
+            items.iter().map(|todo| format!("{} {}\n", line(todo.completed), visible(&todo.text)));
         format!("{}\n{}", self.heading("plan"), lines.collect::<String>())
     }
 
@@ -154,16 +163,29 @@ impl Human {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    /// Control characters of a command must not draw on the user's terminal.
     fn say(&self, text: &str) -> anyhow::Result<()> {
         Ok(std::io::stderr().write_all(text.as_bytes())?)
     }
 }
 
-/// The first lines of a command's output.
+/// `dangerFullAccess` → `danger-full-access`, as the flags have it.
+fn kebab(word: &str) -> String {
+    let mut kebab = String::new();
+    for letter in word.chars() {
+        if letter.is_ascii_uppercase() {
+            kebab.push('-');
+        }
+        kebab.push(letter.to_ascii_lowercase());
+    }
+    kebab
+}
+
+/// The first lines of a command's output, without what would draw on the user's terminal.
 fn head(output: &str) -> String {
-    let clean = |line: &str| line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
-    let lines: Vec<String> = output.lines().map(clean).collect();
+    if output.is_empty() {
+        return String::new();
+    }
+    let lines = output_lines(output);
     let mut text: String =
         lines.iter().take(OUTPUT_LINES).map(|line| format!("{line}\n")).collect();
     if lines.len() > OUTPUT_LINES {
