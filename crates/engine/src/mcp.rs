@@ -1,6 +1,6 @@
 //! MCP servers of a thread: started when its first turn needs them, ended with it.
 //!
-//! [`Servers`] holds those of one thread. A server that cannot be started is told of and left out;
+//! `Servers` holds those of one thread. A server that cannot be started is told of and left out;
 //! one that has died is started again with the next turn. Whatever a server starts ends with it.
 
 mod connect;

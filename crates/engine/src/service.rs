@@ -1,8 +1,8 @@
 //! The engine as an app-server: Codex's protocol, for as many clients as come.
 //!
-//! A [`Connection`](connection::Connection) carries lines; a session reads them and serves its
-//! requests in their order; [`serve`] holds the methods. What a thread tells goes to those who
-//! listen to it ([`crowd`]), over whatever connections they have. Threads belong to no connection:
+//! A [`Connection`] carries lines; a session reads them and serves its
+//! requests in their order; `serve` holds the methods. What a thread tells goes to those who
+//! listen to it (`crowd`), over whatever connections they have. Threads belong to no connection:
 //! a client that is gone leaves its turns running.
 
 pub mod connection;

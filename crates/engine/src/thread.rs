@@ -1,6 +1,6 @@
 //! A thread: a conversation with its history, one turn at a time.
 //!
-//! [`Thread`] is a handle; a task of its own ([`actor`]) owns the history and drives the turns.
+//! [`Thread`] is a handle; a task of its own (`actor`) owns the history and drives the turns.
 
 mod actor;
 
