@@ -20,8 +20,8 @@ use crate::terminal::Style;
 
 /// Review changes and tell what is wrong with them
 ///
-/// Without a target it reviews what is not committed. Findings go to stdout, with a priority from P0
-/// (stops everything) to P3 (would be nice); nobody is asked and nothing is changed.
+/// Without a target it reviews what is not committed. Findings go to stdout, with a priority from
+/// P0 (stops everything) to P3 (would be nice); nobody is asked and nothing is changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Review {

@@ -19,8 +19,8 @@ pub(super) fn tool(raw: &str, taken: &mut HashSet<String>) -> String {
     distinct(name, raw, taken)
 }
 
-/// A name that is too long or taken ends in a mark of what it stands for, which is the same in every
-/// run: histories hold it.
+/// A name that is too long or taken ends in a mark of what it stands for, the same in every run:
+/// histories hold it.
 fn distinct(name: String, raw: &str, taken: &mut HashSet<String>) -> String {
     let mut name = name;
     let mut tries = 0_u32;

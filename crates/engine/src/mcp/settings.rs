@@ -111,8 +111,8 @@ struct Entry {
     other: BTreeMap<String, Value>,
 }
 
-/// Reads the servers that are enabled, and what is wrong with the others: one that cannot be read is
-/// left out, and the thread goes on without it.
+/// Reads the servers that are enabled, and what is wrong with the others: one that cannot be read
+/// is left out, and the thread goes on without it.
 pub fn read(servers: &BTreeMap<String, Value>, home: &Home) -> (Vec<ServerSettings>, Vec<String>) {
     let (mut read, mut notices) = (Vec::new(), Vec::new());
     for (name, table) in servers {

@@ -14,6 +14,16 @@ use serde_json::{Value, json};
 
 use crate::stage::{Act, PATIENCE, Setting, Stage, say};
 
+/// Whether the small server can run here at all; a test that needs it says so where it cannot.
+#[expect(clippy::print_stderr, reason = "whoever reads the log must know what was not tested")]
+fn no_python() -> bool {
+    let missing = std::process::Command::new("python3").arg("--version").output().is_err();
+    if missing {
+        eprintln!("skipped: there is no Python here to run the MCP server with");
+    }
+    missing
+}
+
 /// The small server, in one of its modes.
 fn server(name: &str, args: &[&str]) -> ServerSettings {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp_server.py");
@@ -89,6 +99,9 @@ fn body(output: &str) -> &str {
 
 #[tokio::test]
 async fn a_call_reads_as_codex_tells_it() {
+    if no_python() {
+        return;
+    }
     let script = vec![vec![act("add", &json!({ "a": 2, "b": 3 }))], say("5")];
     let (stage, item, output) = called(with(server("toy", &[]), script).answer(yes)).await;
     insta::assert_snapshot!(stage.sketch().join("\n"), @r#"
@@ -129,6 +142,9 @@ async fn a_call_reads_as_codex_tells_it() {
 
 #[tokio::test]
 async fn only_a_yes_is_one_and_it_can_be_for_the_session() {
+    if no_python() {
+        return;
+    }
     let add = || vec![act("add", &json!({ "a": 2, "b": 3 }))];
     let no = [
         Ok(json!({ "action": "decline" })),
@@ -155,6 +171,9 @@ async fn only_a_yes_is_one_and_it_can_be_for_the_session() {
 
 #[tokio::test]
 async fn who_is_never_asked_may_only_read() {
+    if no_python() {
+        return;
+    }
     for (tool, sandbox, status) in [
         ("add", Sandbox::workspace(), "failed"),
         ("look", Sandbox::workspace(), "completed"),
@@ -175,6 +194,9 @@ async fn who_is_never_asked_may_only_read() {
 
 #[tokio::test]
 async fn results_of_every_kind_reach_the_model() {
+    if no_python() {
+        return;
+    }
     let table = [
         ("structured", "completed", r#"{"sum":5}"#),
         ("wrong", "failed", "no such thing"),
@@ -192,6 +214,9 @@ async fn results_of_every_kind_reach_the_model() {
 
 #[tokio::test]
 async fn a_huge_result_is_cut() {
+    if no_python() {
+        return;
+    }
     let script = vec![vec![act("huge", &json!({ "a": 3_000_000 }))], say("ok")];
     let (_, item, output) = called(with(server("toy", &[]), script).answer(yes)).await;
     assert_eq!(item["status"], "completed");
@@ -202,6 +227,9 @@ async fn a_huge_result_is_cut() {
 
 #[tokio::test]
 async fn a_tool_that_hangs_is_left_and_the_turn_goes_on() {
+    if no_python() {
+        return;
+    }
     let toy = ServerSettings { tool_timeout: Duration::from_millis(300), ..server("toy", &[]) };
     let script = vec![vec![act("hang", &json!({}))], say("ok")];
     let (_, item, output) = called(with(toy, script).answer(yes)).await;
@@ -211,6 +239,9 @@ async fn a_tool_that_hangs_is_left_and_the_turn_goes_on() {
 
 #[tokio::test]
 async fn a_server_that_dies_is_told_and_comes_back() {
+    if no_python() {
+        return;
+    }
     let crash = vec![act("crash", &json!({}))];
     let add = vec![act("add", &json!({ "a": 2, "b": 3 }))];
     let script = vec![crash, say("hm"), add, say("ok")];
@@ -223,6 +254,9 @@ async fn a_server_that_dies_is_told_and_comes_back() {
 
 #[tokio::test]
 async fn a_server_that_does_not_start_is_a_notice() {
+    if no_python() {
+        return;
+    }
     let nowhere = Way::Stdio {
         command: "/nowhere/at/all".to_owned(),
         args: Vec::new(),
@@ -248,6 +282,9 @@ async fn a_server_that_does_not_start_is_a_notice() {
 
 #[tokio::test]
 async fn rubbish_before_the_protocol_is_passed_over() {
+    if no_python() {
+        return;
+    }
     let script = vec![vec![act("look", &json!({}))], say("ok")];
     let (_, item, _) = called(with(server("toy", &["rubbish"]), script)).await;
     assert_eq!(item["status"], "completed", "{item}");
@@ -281,6 +318,9 @@ impl Drop for Http {
 
 #[tokio::test]
 async fn a_server_over_http_needs_its_key() {
+    if no_python() {
+        return;
+    }
     let http = Http::start();
     for (key, status) in [("Bearer token", "ready"), ("Bearer other", "failed")] {
         let headers = BTreeMap::from([("authorization".to_owned(), key.to_owned())]);
@@ -298,6 +338,9 @@ async fn a_server_over_http_needs_its_key() {
 
 #[tokio::test]
 async fn a_question_of_the_server_goes_to_the_client() {
+    if no_python() {
+        return;
+    }
     let script = vec![vec![act("ask", &json!({}))], say("ok")];
     let toy = ServerSettings { tool_timeout: Duration::from_secs(30), ..server("toy", &[]) };
     let setting = with(toy, script).answer(|_, params| {
@@ -316,6 +359,9 @@ async fn a_question_of_the_server_goes_to_the_client() {
 
 #[tokio::test]
 async fn an_interrupt_leaves_no_question_open() {
+    if no_python() {
+        return;
+    }
     let script = vec![vec![act("ask", &json!({}))], say("ok")];
     let setting = with(server("toy", &[]), script).answer(|_, params| {
         (params["message"] != "Who are you?").then(|| Ok(json!({ "action": "accept" })))
@@ -337,6 +383,9 @@ async fn an_interrupt_leaves_no_question_open() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn what_a_server_started_ends_with_the_thread() {
+    if no_python() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pids");
     let stage = with(server("toy", &["family", file.to_str().unwrap()]), vec![say("hi")]).open();
