@@ -57,6 +57,8 @@ const variants = {
   // Settings that nobody used before: there is no spare thread for them.
   'ours-new': () => streamed(ours(MODEL), { providerOptions: { codex: { developerInstructions: `Be brief. ${fresh++}` } } }),
   'ours-warm': () => streamed(ours(MODEL)),
+  // Without a session file, which is how ai-sdk-provider-codex-cli has it.
+  'ours-ephemeral': () => streamed(ours(MODEL), { providerOptions: { codex: { ephemeral: true } } }),
   'ours-open': () => streamed(ours(MODEL), { providerOptions: { codex: { threadId: open } } }),
   cli: () => streamed(cli(MODEL)),
   sdk: executed,

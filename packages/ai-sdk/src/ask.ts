@@ -1,7 +1,6 @@
 // Requests to the daemon.
 
-import { errorOfProblem } from './errors.js';
-import { BinderyError } from './errors.js';
+import { errorOfProblem, unanswered } from './errors.js';
 import type { Server } from './daemon.js';
 
 /** Asks, and throws what the daemon refuses. */
@@ -28,7 +27,6 @@ async function sent(url: string, init: RequestInit): Promise<Response> {
     return await fetch(url, init);
   } catch (cause) {
     if (init.signal?.aborted === true) throw cause;
-    const hint = 'The daemon may have ended; the next call starts a new one.';
-    throw new BinderyError(`no answer from ${url}`, 'daemon_ended', hint, { cause });
+    throw unanswered(url, cause);
   }
 }

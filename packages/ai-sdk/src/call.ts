@@ -1,12 +1,15 @@
 // One call: a request to the daemon, the events of its answer, and the questions in between.
 
+import type { IncomingMessage } from 'node:http';
+
 import { ask } from './ask.js';
 import { answered, callbackKinds, type Interrupt } from './answer.js';
 import { serverFor, type Server } from './daemon.js';
 import { BinderyError, parsed } from './errors.js';
 import { jsonOfOptions } from './json.js';
 import type { CodexSession, CodexSettings } from './settings.js';
-import { eventsOf } from './sse.js';
+import { EventFeed } from './sse.js';
+import { stream } from './stream.js';
 
 /** What one call asks for. */
 export interface Asked {
@@ -38,9 +41,9 @@ export async function open(asked: Asked, settings: CodexSettings): Promise<OpenC
   const server = await serverFor(settings);
   const request = requestOf(asked, settings);
   const path = '/v1/language-model/stream';
-  const response = await ask(server, 'POST', path, request, signal);
+  const response = await stream(server, path, request, signal);
   const url = new URL(path, server.url).toString();
-  const headers = Object.fromEntries(response.headers);
+  const headers = headersOf(response);
   return { url, request, headers, events: events(response, server, settings, signal) };
 }
 
@@ -83,39 +86,50 @@ function requestOf(asked: Asked, settings: CodexSettings): Record<string, unknow
 }
 
 async function* events(
-  response: Response,
+  response: IncomingMessage,
   server: Server,
   settings: CodexSettings,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<CallEvent> {
   const over = new AbortController();
-  const body = response.body as ReadableStream<Uint8Array> | null;
+  const feed = new EventFeed();
+  let done = false;
   try {
-    if (body === null) throw cut();
-    for await (const { event, data } of eventsOf(body)) {
-      if (data === '[DONE]') return;
-      const value = parsed(data) as Record<string, unknown> | undefined;
-      if (value === undefined) continue;
-      if (event === 'message') yield { event: 'part', value };
-      else if (event === 'generated') yield { event, value };
-      else if (event === 'failed') yield { event, value: value as { error: unknown } };
-      else if (event === 'session') begun(value, server, settings);
-      else if (event === 'interrupt') {
-        void reply(value as unknown as Interrupt, server, settings, over.signal);
+    for await (const bytes of response.iterator({ destroyOnReturn: false })) {
+      for (const { event, data } of feed.push(bytes as Uint8Array)) {
+        done = data === '[DONE]';
+        if (done) return;
+        const value = parsed(data) as Record<string, unknown> | undefined;
+        if (value === undefined) continue;
+        if (event === 'message') yield { event: 'part', value };
+        else if (event === 'generated') yield { event, value };
+        else if (event === 'failed') yield { event, value: value as { error: unknown } };
+        else if (event === 'session') begun(value, server, settings);
+        else if (event === 'interrupt') {
+          void reply(value as unknown as Interrupt, server, settings, over.signal);
+        }
       }
     }
     throw cut();
   } catch (error) {
     signal?.throwIfAborted();
-    throw error;
+    throw error instanceof BinderyError ? error : cut(error);
   } finally {
     over.abort();
+    // Read to its end, the connection serves the next call; closed before, it interrupts the turn.
+    if (done) response.resume();
+    else response.destroy();
   }
 }
 
-function cut(): BinderyError {
+function headersOf({ headers }: IncomingMessage): Record<string, string> {
+  const entries = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  return Object.fromEntries(entries) as Record<string, string>;
+}
+
+function cut(cause?: unknown): BinderyError {
   const hint = 'The daemon or the connection to it ended; the thread can be resumed.';
-  return new BinderyError('the stream ended before the turn did', 'stream_cut', hint);
+  return new BinderyError('the stream ended before the turn did', 'stream_cut', hint, { cause });
 }
 
 async function reply(

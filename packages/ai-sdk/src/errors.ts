@@ -22,6 +22,12 @@ export class BinderyError extends Error {
   }
 }
 
+/** Nobody answered at this address. */
+export function unanswered(url: string, cause: unknown): BinderyError {
+  const hint = 'The daemon may have ended; the next call starts a new one.';
+  return new BinderyError(`no answer from ${url}`, 'daemon_ended', hint, { cause });
+}
+
 /** A refusal of the daemon's: `application/problem+json`. */
 export interface Problem {
   title?: string;

@@ -1,30 +1,26 @@
-// Server-sent events out of bytes. The consumer's pace is the stream's: nothing is read ahead.
+// Server-sent events out of bytes.
 
 export interface ServerEvent {
   event: string;
   data: string;
 }
 
-/** Ends when the bytes end; an unfinished event at the end is not given. */
-export async function* eventsOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
-  const decoder = new TextDecoder();
-  const reader = bytes.getReader();
-  let rest = '';
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      rest += decoder.decode(value, { stream: true });
-      let from = 0;
-      for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n', from)) {
-        const event = eventOf(rest.slice(from, end));
-        from = end + 2;
-        if (event !== undefined) yield event;
-      }
-      rest = rest.slice(from);
+/** Takes bytes as they come and gives the events that they complete. */
+export class EventFeed {
+  readonly #decoder = new TextDecoder();
+  #rest = '';
+
+  push(bytes: Uint8Array): ServerEvent[] {
+    this.#rest += this.#decoder.decode(bytes, { stream: true });
+    const events: ServerEvent[] = [];
+    let from = 0;
+    for (let end = this.#rest.indexOf('\n\n'); end >= 0; end = this.#rest.indexOf('\n\n', from)) {
+      const event = eventOf(this.#rest.slice(from, end));
+      from = end + 2;
+      if (event !== undefined) events.push(event);
     }
-  } finally {
-    await reader.cancel().catch(() => undefined);
+    this.#rest = this.#rest.slice(from);
+    return events;
   }
 }
 
