@@ -12,7 +12,8 @@ use anyhow::{Context, ensure};
 use crate::need::{self, Need, Source};
 use crate::{codex, step, workspace};
 
-/// The Node that ai@7 and some clients of others want; ai@6 runs on the machine's own, which may be an older one.
+/// The Node that ai@7 and some clients of others want; ai@6 runs on the machine's own, which may be
+/// an older one.
 pub(crate) const NODE: Need = Need {
     name: "node",
     source: Source::Npm { package: NODE_PACKAGE, version: "22.23.3" },

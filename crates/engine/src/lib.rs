@@ -24,6 +24,8 @@ pub mod review;
 
 pub mod mcp;
 
+mod syntax;
+
 pub mod exec;
 
 pub mod patch;

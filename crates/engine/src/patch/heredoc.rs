@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tree_sitter::{Node, Parser};
+use tree_sitter::Node;
 
 use super::parse::parse;
+use crate::syntax;
 
 /// What a shell script holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +58,7 @@ fn mentions_patch(script: &str) -> bool {
 }
 
 fn found(script: &str) -> Option<Script> {
-    let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-    let tree = parser.parse(script, None)?;
+    let tree = syntax::tree(script)?;
     let root = tree.root_node();
     if root.has_error() {
         return None;

@@ -1,6 +1,8 @@
 //! Reads a shell script into its plain commands, where it is made of nothing else.
 
-use tree_sitter::{Node, Parser, Tree};
+use tree_sitter::{Node, Tree};
+
+use crate::syntax;
 
 /// Shells whose `-c` is read.
 const SHELLS: [&str; 5] = ["bash", "sh", "zsh", "dash", "ksh"];
@@ -29,9 +31,7 @@ pub(super) fn parse(script: &str) -> Option<Tree> {
     if script.len() > MOST {
         return None;
     }
-    let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-    parser.parse(script, None)
+    syntax::tree(script)
 }
 
 /// Plain words joined by `&&`, `||`, `;` and `|`; `None` if there is anything else.
