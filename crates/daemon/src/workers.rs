@@ -154,7 +154,8 @@ impl Workers {
         match self.config.workers.backend {
             Backend::Codex => "codex",
             Backend::Engine => "engine",
-            Backend::Auto if self.codex.is_some() => "codex",
+            // A Codex that was named is what is wanted, also where it is not.
+            Backend::Auto if self.codex.is_some() || self.config.workers.codex.is_some() => "codex",
             Backend::Auto => "engine",
         }
     }
@@ -184,7 +185,7 @@ impl Workers {
     /// The backend of this name, if there is one here.
     pub fn backend(&self, name: Option<&str>) -> Result<&'static str, Error> {
         match name {
-            None | Some("auto") => Ok(self.default_backend()),
+            None | Some("auto") => self.backend(Some(self.default_backend())),
             Some("codex") if self.codex.is_some() => Ok("codex"),
             Some("codex") => {
                 let missing = locate(self.config.workers.codex.as_deref()).err();
