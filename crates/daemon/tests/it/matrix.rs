@@ -1,7 +1,7 @@
 //! Every route against everything that must not get through.
 
 use bindery_core::interrupt::{Ask, Interrupt};
-use bindery_daemon::config::Config;
+use bindery_daemon::config::{Backend, Config};
 use bindery_daemon::http::{OPEN, openapi, routes};
 use bindery_daemon::store::{Change, InterruptRow, InterruptState};
 use bindery_daemon::tenant::{Limits, TenantSettings};
@@ -21,7 +21,7 @@ async fn stage(change: impl FnOnce(&mut Config)) -> (Stage, TempDir) {
     std::fs::create_dir_all(&root).unwrap();
     std::fs::create_dir_all(&home).unwrap();
     let mut config = Config { codex_home: Some(home), ..Config::default() };
-    config.workers.codex = Some(folder.path().join("none"));
+    config.workers.backend = Backend::Engine;
     change(&mut config);
     (Stage::with(config, root).await, folder)
 }
