@@ -339,7 +339,8 @@ async fn a_patch_outside_of_the_folder_is_asked_for() {
         ),
     ];
     for (decision, status, written) in table {
-        let folder = tempfile::tempdir_in(".").unwrap();
+        // Neither the project nor a place for temporary files, wherever this was checked out.
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let path = folder.path().canonicalize().unwrap().join("made.txt");
         let patch = format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch", path.display());
         let acts = vec![free_call("c1", "apply_patch", &patch)];
