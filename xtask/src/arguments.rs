@@ -18,6 +18,9 @@ usage: cargo xtask <task>
 /// The word that makes this program the scripted model of a bench; not for people.
 pub const SERVE_MODEL: &str = "serve-model";
 
+/// The word that makes this program an agent of the Agent Client Protocol; not for people.
+pub const SERVE_ACP: &str = "serve-acp";
+
 /// One thing to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Task {
@@ -31,6 +34,8 @@ pub enum Task {
     Test(TestOptions),
     /// Be the scripted model of a bench.
     ServeModel,
+    /// Be the agent that a peer of the daemon serves in a bench.
+    ServeAcp,
     /// Name the benches.
     BenchList,
     /// Run benches.
@@ -69,6 +74,7 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
             Some(word) => unknown(&word),
         },
         Some(SERVE_MODEL) => Ok(Task::ServeModel),
+        Some(SERVE_ACP) => Ok(Task::ServeAcp),
         Some("test") => test(words),
         Some("bench") => bench(words),
         Some(word) => unknown(word),

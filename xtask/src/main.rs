@@ -24,6 +24,7 @@ fn run() -> anyhow::Result<ExitCode> {
         Task::Npm => npm::test(&root).map(|()| ExitCode::SUCCESS),
         Task::Test(options) => test_run::run(&root, &options),
         Task::ServeModel => bench::turn::serve_model().map(|()| ExitCode::SUCCESS),
+        Task::ServeAcp => bench::serve::serve_acp().map(|()| ExitCode::SUCCESS),
         Task::BenchList => print(&bench::list(bench::BENCHES)),
         Task::Bench(options) => bench::run(&root, &options),
     }

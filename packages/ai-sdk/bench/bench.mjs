@@ -65,7 +65,6 @@ const variants = {
 };
 
 const CROWD = 32;
-const families = {};
 
 const verbs = {
   async run(name) {
@@ -80,15 +79,11 @@ const verbs = {
     open = undefined;
     return {};
   },
-  /** So many conversations at once: how long, and how much memory of processes of its own. */
+  /** So many conversations at once: how long, and the memory of this process and all under it. */
   async crowd(name) {
-    families[name] ??= await newChildren(variants[name]);
-    const roots = families[name];
-    const others = new Set(Object.entries(families).filter(([other]) => other !== name).flatMap(([, pids]) => pids));
     let peak = 0;
     const look = () => {
-      const children = childrenOf(process.pid).filter((pid) => roots.includes(pid) || !others.has(pid));
-      peak = Math.max(peak, children.flatMap(family).reduce((sum, pid) => sum + memory(pid), 0));
+      peak = Math.max(peak, family(process.pid).reduce((sum, pid) => sum + memory(pid), 0));
     };
     const timer = setInterval(look, 50);
     const start = performance.now();
@@ -100,20 +95,12 @@ const verbs = {
   },
 };
 
-/** The processes that a provider keeps, seen by running it once. */
-async function newChildren(run) {
-  const before = childrenOf(process.pid);
-  await run();
-  return childrenOf(process.pid).filter((pid) => !before.includes(pid));
-}
-
-function childrenOf(parent) {
+/** A process and all under it. */
+function family(root) {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
-  return pids.filter((pid) => field(pid, 'PPid') === parent);
-}
-
-function family(pid) {
-  return [pid, ...childrenOf(pid).flatMap(family)];
+  const parents = new Map(pids.map((pid) => [pid, field(pid, 'PPid')]));
+  const under = (pid) => pid === root || (parents.has(pid) && under(parents.get(pid)));
+  return pids.filter(under);
 }
 
 /** Memory that is the process's own, in KiB. */
@@ -130,10 +117,6 @@ function field(pid, name) {
   }
 }
 
-// Known before anything runs, so that a crowd is told apart from its neighbours.
-families['ours-warm'] = await newChildren(variants['ours-warm']);
-families.cli = await newChildren(variants.cli);
-families.sdk = [];
 console.log(JSON.stringify({ ready: true }));
 for await (const line of createInterface({ input: process.stdin })) {
   const [verb, name] = line.split(' ');

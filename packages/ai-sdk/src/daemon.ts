@@ -63,7 +63,10 @@ class Daemon {
 
   async end(): Promise<void> {
     this.alive = false;
-    this.#child?.stdin?.end();
+    if (this.#child === undefined) return;
+    // Whoever waits for the end must not be ended by having nothing else to do.
+    hold(this.#child);
+    this.#child.stdin?.end();
     await this.#gone;
   }
 
@@ -97,9 +100,18 @@ function argumentsOf({ codex, backend }: Kind): string[] {
 /** The daemon must not keep an app alive that has nothing else to do. */
 function release(child: ChildProcess): void {
   child.unref();
-  for (const pipe of [child.stdin, child.stdout, child.stderr]) {
-    (pipe as unknown as { unref?: () => void } | null)?.unref?.();
-  }
+  for (const pipe of pipesOf(child)) pipe?.unref?.();
+}
+
+/** The opposite of `release`. */
+function hold(child: ChildProcess): void {
+  child.ref();
+  for (const pipe of pipesOf(child)) pipe?.ref?.();
+}
+
+/** Pipes to a child are sockets, whatever their type says. */
+function pipesOf(child: ChildProcess): ({ ref?: () => void; unref?: () => void } | null)[] {
+  return [child.stdin, child.stdout, child.stderr] as never[];
 }
 
 /** The last lines of standard error, kept short. */

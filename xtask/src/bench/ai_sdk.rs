@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use bindery_testkit::codex::{Options, RealCodex};
 
-use self::node::{Answer, Node};
+use self::node::{Answer, Node, Workshop};
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, Samples, interleave};
 use super::turn::model::ModelProcess;
@@ -51,16 +51,21 @@ const VARIANTS: [(&str, &str); 8] = [
     ("ours-open", "ours, open thread"),
 ];
 
-/// Those that are asked for 32 conversations at once.
-const CROWDED: [(&str, &str); 3] =
-    [("ours-warm", "ours"), ("cli", "ai-sdk-provider-codex-cli"), ("sdk", "@openai/codex-sdk")];
+/// Those that are asked for 32 conversations at once, each in a fresh process.
+const CROWDED: [(&str, &str); 4] = [
+    ("ours-warm", "ours"),
+    ("ours-ephemeral", "ours, without session files"),
+    ("cli", "ai-sdk-provider-codex-cli, without session files"),
+    ("sdk", "@openai/codex-sdk"),
+];
 
 fn run(setup: &Setup) -> anyhow::Result<Report> {
     let provider = ModelProcess::start()?;
     let codex = || RealCodex::on(provider.base_url(), &Options::unrestricted());
     let stages = [("ours", codex()), ("cli", codex()), ("sdk", codex())];
     let mut raw = Raw::start(codex())?;
-    let mut node = Node::start(&setup.root, &stages)?;
+    let workshop = Workshop::prepare(&setup.root)?;
+    let mut node = Node::start(&workshop, &stages)?;
     let plan = Plan { warm_up: WARM_UP, rounds: setup.rounds.unwrap_or(ROUNDS) };
     let mut measured: Vec<Vec<Answer>> = vec![Vec::new(); VARIANTS.len()];
     interleave(plan, VARIANTS.len(), |index| {
@@ -70,14 +75,32 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
         Ok(Duration::from_secs_f64(answer.finish / 1000.0))
     })?;
     measured.iter_mut().for_each(|calls| drop(calls.drain(..plan.warm_up)));
+    node.end()?;
+    drop((raw, stages));
+    let crowds = crowds(|name| {
+        let stages = [("ours", codex()), ("cli", codex()), ("sdk", codex())];
+        let mut node = Node::start(&workshop, &stages)?;
+        // The first conversation starts what the others share.
+        node.ask(&format!("run {name}"))?;
+        std::thread::sleep(SETTLE);
+        let answer = node.ask(&format!("crowd {name}"))?;
+        node.end()?;
+        Ok(answer)
+    })?;
+    report(&measured, &crowds)
+}
+
+/// The answers of each of [`CROWDED`], taken in turns.
+fn crowds(
+    mut crowd: impl FnMut(&str) -> anyhow::Result<Answer>,
+) -> anyhow::Result<Vec<Vec<Answer>>> {
     let mut crowds = vec![Vec::new(); CROWDED.len()];
     for _ in 0..CROWDS {
         for (index, (name, _)) in CROWDED.iter().enumerate() {
-            crowds[index].push(node.ask(&format!("crowd {name}"))?);
+            crowds[index].push(crowd(name)?);
         }
     }
-    node.end()?;
-    report(&measured, &crowds)
+    Ok(crowds)
 }
 
 fn call(name: &str, renew: bool, raw: &mut Raw, node: &mut Node) -> anyhow::Result<Answer> {
@@ -120,31 +143,39 @@ fn report(measured: &[Vec<Answer>], crowds: &[Vec<Answer>]) -> anyhow::Result<Re
             if name.starts_with("raw") { "–".to_owned() } else { format!("{cpu:.1}") },
         ]);
     }
-    let crowd = |index: usize, value: fn(&Answer) -> f64| {
-        Samples::new(crowds[index].iter().map(value).collect()).map(|samples| samples.median())
-    };
-    let mut table = Table::new(&["32 conversations at once", "all over, ms", "memory, MiB"]);
-    let mut times = Vec::new();
-    for (index, (_, words)) in CROWDED.iter().enumerate() {
-        let (time, memory) = (crowd(index, |a| a.finish)?, crowd(index, |a| a.mib)?);
-        times.push((time, memory));
-        table.rows.push(vec![(*words).to_owned(), format!("{time:.0}"), format!("{memory:.0}")]);
-    }
+    let (table, times) = crowd_table(crowds)?;
     let warm = finish("ours-warm")?;
     let against = |name| anyhow::Ok(Ratio::paired(&warm, &finish(name)?)?.median);
     // Like with like: that provider keeps no session files.
     let cli = Ratio::paired(&finish("ours-ephemeral")?, &finish("cli")?)?.median;
     let cpu = column("ours-warm", |answer| answer.cpu)?.median();
+    let time = |ours: usize, theirs: usize| times[ours].0 / times[theirs].0;
+    let memory = |ours: usize, theirs: usize| times[ours].1 / times[theirs].1;
     let targets = vec![
         Target::ratio("warm new thread ÷ raw", against("raw-new")?, MOST_RATIO),
         Target::ratio("the same without a session file ÷ ai-sdk-provider-codex-cli", cli, 1.0),
         Target::ratio("warm new thread ÷ @openai/codex-sdk", against("sdk")?, 1.0),
         Target { name: "Node CPU of a call".to_owned(), value: cpu, limit: MOST_CPU, unit: " ms" },
-        Target::ratio("32 at once, time ÷ codex-cli", times[0].0 / times[1].0, 1.0),
-        Target::ratio("32 at once, time ÷ codex-sdk", times[0].0 / times[2].0, 1.0),
-        Target::ratio("32 at once, memory ÷ codex-cli", times[0].1 / times[1].1, 1.0),
-        Target::ratio("32 at once, memory ÷ codex-sdk", times[0].1 / times[2].1, 1.0),
+        Target::ratio("32 at once without session files, time ÷ codex-cli", time(1, 2), 1.0),
+        Target::ratio("32 at once, time ÷ codex-sdk", time(0, 3), 1.0),
+        Target::ratio("32 at once without session files, memory ÷ codex-cli", memory(1, 2), 1.0),
+        Target::ratio("32 at once, memory ÷ codex-sdk", memory(0, 3), 1.0),
     ];
     let title = "The npm provider: a call, and 32 at once".to_owned();
     Ok(Report { title, tables: vec![calls, table], targets })
+}
+
+/// The table of the crowds, and milliseconds and memory of each.
+fn crowd_table(crowds: &[Vec<Answer>]) -> anyhow::Result<(Table, Vec<(f64, f64)>)> {
+    let median = |index: usize, value: fn(&Answer) -> f64| {
+        Samples::new(crowds[index].iter().map(value).collect()).map(|samples| samples.median())
+    };
+    let mut table = Table::new(&["32 conversations at once", "all over, ms", "memory, MiB"]);
+    let mut found = Vec::new();
+    for (index, (_, words)) in CROWDED.iter().enumerate() {
+        let (time, memory) = (median(index, |a| a.finish)?, median(index, |a| a.mib)?);
+        found.push((time, memory));
+        table.rows.push(vec![(*words).to_owned(), format!("{time:.0}"), format!("{memory:.0}")]);
+    }
+    Ok((table, found))
 }

@@ -69,7 +69,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     need::path(&setup.root, &codex::NEED)?;
     let bindery = map::build(&setup.root)?;
     let plan = Plan { warm_up: WARM_UP, rounds: setup.rounds.unwrap_or(ROUNDS) };
-    let stage = Stage { model: ModelProcess::start()?, bindery };
+    let mut stage = Stage { model: ModelProcess::start()?, bindery };
     let mut cast = Cast::start(&stage)?;
     let mut own = Vec::new();
     let times = interleave(plan, Variant::ALL.len(), |index| {
@@ -84,7 +84,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     let own = Samples::from_times(&own[plan.warm_up..])?;
     let mut report = report(&times, &own, &cast)?;
     drop(cast);
-    crowd::measure(&stage, &mut report)?;
+    crowd::measure(&mut stage, &mut report)?;
     prompt::measure(setup, &stage.bindery, &mut report)?;
     Ok(report)
 }

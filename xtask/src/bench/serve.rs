@@ -1,6 +1,10 @@
 //! The daemon: how soon it is there, what it weighs, and what a call through it costs beside the
 //! client called in process. A scripted app-server stands in for Codex, so that only we are slow.
 
+mod acp;
+
+mod peer;
+
 mod web;
 
 use std::fs;
@@ -16,13 +20,19 @@ use bindery_client::transport::stdio::Launch;
 use bindery_core::call::CallOptions;
 use bindery_core::prompt::Prompt;
 use bindery_testkit::app_server::crowd::Part;
+use bindery_testkit::codex::{Options, RealCodex};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use self::web::Web;
+use self::peer::{Bare, Peer};
+use self::web::{Called, Web};
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Samples, interleave};
-use super::{Bench, Setup, cpu, map};
+use super::turn::QUESTION;
+use super::turn::model::{LENGTH, ModelProcess, PIECE, PIECES};
+use super::{Bench, Setup, cpu, map, memory};
+use crate::need;
+pub use acp::serve as serve_acp;
 
 /// The bench as the list has it.
 pub const BENCH: Bench = Bench {
@@ -43,9 +53,6 @@ const ADDED: f64 = 0.5;
 /// Parts that one CPU second must be enough for.
 const PACE: f64 = 50_000.0;
 
-/// Pieces of text of the long answer.
-const LONG: usize = 100_000;
-
 /// Pieces of text of a short one.
 const SHORT: usize = 40;
 
@@ -53,23 +60,83 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     let bindery = map::build(&setup.root)?;
     let folder = setup.root.join("target/bindery-bench/serve");
     fs::create_dir_all(&folder)?;
-    let codex = stand_in(&folder)?;
     let rounds = setup.rounds.unwrap_or(101);
-    let starts = starts(&bindery, rounds.min(21))?;
-    let daemon = Daemon::start(&bindery, &["--codex", &codex.display().to_string()])?;
-    let idle = daemon.megabytes()?;
+    let mut ours = ours(&bindery, &folder, rounds)?;
+    let peer = need::path(&setup.root, &peer::NEED)?;
+    let theirs = theirs(&peer, &folder.join("home"), rounds)?;
+    ours.title = format!("The daemon ({rounds} rounds)");
+    ours.tables.extend(theirs);
+    Ok(ours)
+}
+
+fn ours(bindery: &Path, folder: &Path, rounds: usize) -> anyhow::Result<Report> {
+    let codex = stand_in(folder)?;
+    let starts = starts(rounds, || {
+        // The engine needs nobody to say its version.
+        Ok(Daemon::start(bindery, &["--backend", "engine"])?.took)
+    })?;
+    let daemon = Daemon::start(bindery, &["--codex", &codex.display().to_string()])?;
+    let idle = memory::resident(daemon.child.id())?;
     let mut web = Web::connect(&daemon.url, &daemon.token)?;
-    let own = Own::start(&codex, &folder)?;
-    let (body, options) = (body(SHORT, &folder), question(SHORT));
+    let own = Own::start(&codex, folder)?;
+    let (body, options) = (body(SHORT, folder), question(SHORT));
     let times = interleave(Plan { warm_up: 10, rounds }, 2, |variant| match variant {
         0 => own.call(&options),
         _ => Ok(web.call(&body)?.time),
     })?;
-    let before = cpu::live_threads(daemon.child.id())?;
-    let long = web.call(&self::body(LONG, &folder))?;
-    let spent = cpu::live_threads(daemon.child.id())?.saturating_sub(before);
-    ensure!(long.parts > LONG, "only {} parts came", long.parts);
-    report(&starts, idle, &times, long.parts as f64 / spent.as_secs_f64())
+    let call = daemon.pace(|| web.call(&self::body(PIECES, folder)))?;
+    let turn = log_pace(bindery)?;
+    Ok(report(&starts, idle, &times, [call, turn]))
+}
+
+/// The pace of a turn's log, kept before it is shown, to one reader. The worker is the engine: one
+/// that outlives the daemon is reached in another way than a stand-in for Codex can be.
+fn log_pace(bindery: &Path) -> anyhow::Result<f64> {
+    let model = ModelProcess::start()?;
+    let home = RealCodex::on(model.base_url(), &Options::unrestricted());
+    let daemon = Daemon::start_in(bindery, &["--backend", "engine"], home.env())?;
+    let mut web = Web::connect(&daemon.url, &daemon.token)?;
+    // The first one starts the worker.
+    turn(&mut web, QUESTION)?;
+    daemon.pace(|| turn(&mut web, LENGTH))
+}
+
+/// A turn of a new thread, read by one reader as it comes.
+fn turn(web: &mut Web, input: &str) -> anyhow::Result<Called> {
+    let id = |made: &Value| made["id"].as_str().map(str::to_owned).context("it has no id");
+    let thread = id(&web.ask("/v1/threads", &json!({}))?)?;
+    let turn = web.ask(&format!("/v1/threads/{thread}/turns"), &json!({ "input": input }))?;
+    web.read_all("GET", &format!("/v1/turns/{}/events", id(&turn)?), None)
+}
+
+/// The same of `sandbox-agent`.
+fn theirs(program: &Path, home: &Path, rounds: usize) -> anyhow::Result<Vec<Table>> {
+    let starts = starts(rounds, || Ok(Peer::start(program, home)?.took))?;
+    let peer = Peer::start(program, home)?;
+    let idle = peer.megabytes()?;
+    let (mut talk, mut bare) = (peer.converse()?, Bare::start()?);
+    let times = interleave(Plan { warm_up: 10, rounds }, 2, |variant| match variant {
+        0 => bare.prompt(SHORT),
+        _ => talk.prompt(SHORT),
+    })?;
+    let pace = peer.pace(&mut talk, PIECES)?;
+    let mut table = Table::of_times();
+    table.times("`sandbox-agent`, start to ready", &starts);
+    table.times("its agent on a bare pipe, a prompt", &times[0]);
+    table.times("the same through `sandbox-agent`", &times[1]);
+    let mut sizes = Table::new(&["`sandbox-agent`", ""]);
+    sizes.rows.push(vec!["idle MB".to_owned(), format!("{idle:.1}")]);
+    sizes.rows.push(vec!["pieces a CPU second".to_owned(), format!("{pace:.0}")]);
+    Ok(vec![table, sizes])
+}
+
+fn starts(
+    rounds: usize,
+    start: impl FnMut() -> anyhow::Result<Duration>,
+) -> anyhow::Result<Samples> {
+    let times: Vec<Duration> =
+        std::iter::repeat_with(start).take(rounds.min(21)).collect::<Result<_, _>>()?;
+    Samples::from_times(&times)
 }
 
 /// A program that can stand where Codex would.
@@ -82,13 +149,6 @@ fn stand_in(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-fn starts(bindery: &Path, rounds: usize) -> anyhow::Result<Samples> {
-    // The engine needs nobody to say its version.
-    let start = |_| Ok(Daemon::start(bindery, &["--backend", "engine"])?.took);
-    let times: Vec<Duration> = (0..rounds).map(start).collect::<anyhow::Result<_>>()?;
-    Samples::from_times(&times)
-}
-
 /// A daemon that ends with this.
 struct Daemon {
     child: Child,
@@ -99,12 +159,21 @@ struct Daemon {
 
 impl Daemon {
     fn start(bindery: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
+        Self::start_in(bindery, arguments, Vec::new())
+    }
+
+    fn start_in(
+        bindery: &Path,
+        arguments: &[&str],
+        environment: Vec<(String, String)>,
+    ) -> anyhow::Result<Self> {
         let begun = Instant::now();
         let mut command = Command::new(bindery);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--exit-with-parent", "--ephemeral"])
             .arg("--announce")
             .args(arguments)
+            .envs(environment)
             .env("BINDERY_LOG", "error")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
@@ -118,11 +187,14 @@ impl Daemon {
         Ok(Self { url: word("url")?, token: word("token")?, child, took })
     }
 
-    fn megabytes(&self) -> anyhow::Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        Ok(kilobytes.context("no memory counts")? / 1024.0)
+    /// How many pieces of a long answer a CPU second of its is enough for.
+    fn pace(&self, answer: impl FnOnce() -> anyhow::Result<Called>) -> anyhow::Result<f64> {
+        let before = cpu::live_threads(self.child.id())?;
+        let answer = answer()?;
+        let spent = cpu::live_threads(self.child.id())?.saturating_sub(before);
+        let pieces = answer.count(PIECE);
+        ensure!(pieces == PIECES, "{pieces} pieces came instead of {PIECES}");
+        Ok(pieces as f64 / spent.as_secs_f64())
     }
 }
 
@@ -177,21 +249,24 @@ fn body(say: usize, folder: &Path) -> Value {
     })
 }
 
-fn report(starts: &Samples, idle: f64, times: &[Samples], pace: f64) -> anyhow::Result<Report> {
+fn report(starts: &Samples, idle: f64, times: &[Samples], paces: [f64; 2]) -> Report {
     let mut table = Table::of_times();
     table.times("start to ready", starts);
     table.times("a call, in process", &times[0]);
     table.times("a call, HTTP and SSE", &times[1]);
+    let [call, turn] = paces;
+    let mut sizes = Table::new(&["", ""]);
+    sizes.rows.push(vec!["idle MB".to_owned(), format!("{idle:.1}")]);
+    sizes.rows.push(vec!["pieces a CPU second, a call".to_owned(), format!("{call:.0}")]);
+    sizes.rows.push(vec!["pieces a CPU second, a turn's log".to_owned(), format!("{turn:.0}")]);
     let added = times[1].median() - times[0].median();
-    let budget = format!("CPU time for {PACE} parts ({pace:.0} a second)");
-    Ok(Report {
-        title: format!("The daemon ({} rounds, {idle:.1} MB idle)", times[0].values().len()),
-        tables: vec![table],
-        targets: vec![
-            Target::milliseconds("start to ready", starts.median(), READY),
-            Target { name: "idle memory".to_owned(), value: idle, limit: IDLE, unit: " MB" },
-            Target::milliseconds("added by HTTP and SSE", added, ADDED),
-            Target::milliseconds(&budget, PACE / pace * 1000.0, 1000.0),
-        ],
-    })
+    let budget = |pace: f64| PACE / pace * 1000.0;
+    let targets = vec![
+        Target::milliseconds("start to ready", starts.median(), READY),
+        Target { name: "idle memory".to_owned(), value: idle, limit: IDLE, unit: " MB" },
+        Target::milliseconds("added by HTTP and SSE", added, ADDED),
+        Target::milliseconds("CPU time for 50,000 pieces of a call", budget(call), 1000.0),
+        Target::milliseconds("CPU time for 50,000 pieces of a turn", budget(turn), 1000.0),
+    ];
+    Report { title: String::new(), tables: vec![table, sizes], targets }
 }

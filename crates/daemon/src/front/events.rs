@@ -1,14 +1,18 @@
 //! The stream of one call, as server-sent events.
 
+use std::collections::VecDeque;
+
 use bindery_client::interrupts::{Interrupts, State};
 use bindery_client::model::{Call, Step};
 use bindery_core::content::Gather;
 use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::Interrupt;
 use bindery_core::part::Part;
+use bindery_core::part::pace::Pacer;
 use bindery_core::spec::Spec;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::Calls;
 use super::hub::Questions;
@@ -25,8 +29,10 @@ pub struct Events {
     spec: Spec,
     /// Gathers instead of sending parts.
     gather: Option<Gather>,
+    /// Joins what comes too fast.
+    pacer: Pacer,
     /// Frames that come before anything else.
-    ahead: Vec<Frame>,
+    ahead: VecDeque<Frame>,
     sent: u64,
 }
 
@@ -106,8 +112,9 @@ impl Events {
             "backend": backend,
             "model": call.opened.as_ref().map(|opened| &opened.model),
         });
-        let ahead = vec![frame("session", &session)];
-        Self { step: Some(call.turn), named, questions, spec, gather, ahead, sent: 0 }
+        let (step, pacer) = (Some(call.turn), Pacer::default());
+        let ahead = VecDeque::from([frame("session", &session)]);
+        Self { step, named, questions, spec, gather, pacer, ahead, sent: 0 }
     }
 
     /// The name of the call, by which it can be steered.
@@ -118,45 +125,68 @@ impl Events {
     /// The next event; none after `[DONE]`.
     pub async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some(frame) = self.ahead.pop() {
+            if let Some(frame) = self.ahead.pop_front() {
                 return Some(frame);
             }
             let step = self.step.as_mut()?;
+            let due = self.pacer.due();
             // A question comes before the part that would end its step.
             let happened = tokio::select! {
                 biased;
                 told = self.questions.next() => told,
                 part = step.next() => part.map_or(Happened::Ended, Happened::Part),
+                () = when(due), if due.is_some() => Happened::Due,
             };
             match happened {
-                Happened::Asked(question) => return Some(frame("interrupt", &question)),
-                Happened::Withdrawn(id) => return Some(frame("withdrawn", &json!({ "id": id }))),
-                Happened::Part(part) => self.take(&part),
+                Happened::Asked(question) => self.tell("interrupt", &question),
+                Happened::Withdrawn(id) => self.tell("withdrawn", &json!({ "id": id })),
+                Happened::Part(part) => self.take(part),
+                Happened::Due => self.release(),
                 Happened::Ended => self.end(),
             }
         }
     }
 
-    fn take(&mut self, part: &Part) {
+    fn take(&mut self, part: Part) {
         if let Some(gather) = &mut self.gather {
-            return gather.push(part);
+            return gather.push(&part);
         }
-        let Some(part) = part.to_json(self.spec) else { return };
-        self.sent += 1;
-        self.ahead.push(format!("id: {}\ndata: {part}\n\n", self.sent));
+        let mut parts = Vec::new();
+        self.pacer.push(part, Instant::now().into_std(), &mut parts);
+        self.send(parts);
+    }
+
+    /// An event that is no part, behind the parts that came before it.
+    fn tell(&mut self, event: &str, data: &impl serde::Serialize) {
+        self.release();
+        self.ahead.push_back(frame(event, data));
+    }
+
+    fn release(&mut self) {
+        let held = self.pacer.release(Instant::now().into_std());
+        self.send(held);
+    }
+
+    fn send(&mut self, parts: impl IntoIterator<Item = Part>) {
+        for part in parts {
+            let Some(part) = part.to_json(self.spec) else { continue };
+            self.sent += 1;
+            self.ahead.push_back(format!("id: {}\ndata: {part}\n\n", self.sent));
+        }
     }
 
     fn end(&mut self) {
         self.step = None;
-        self.ahead.push("data: [DONE]\n\n".to_owned());
+        self.release();
         if let Some(gather) = self.gather.take() {
             let generated = gather.finish();
             let last = match generated.errors.first() {
                 None => frame("generated", &generated),
                 Some(error) => frame("failed", &json!({ "error": error, "generated": &generated })),
             };
-            self.ahead.push(last);
+            self.ahead.push_back(last);
         }
+        self.ahead.push_back("data: [DONE]\n\n".to_owned());
     }
 }
 
@@ -164,7 +194,15 @@ enum Happened {
     Asked(Interrupt),
     Withdrawn(ApprovalId),
     Part(Part),
+    /// What was kept back must go.
+    Due,
     Ended,
+}
+
+async fn when(due: Option<std::time::Instant>) {
+    if let Some(due) = due {
+        sleep_until(due.into()).await;
+    }
 }
 
 fn frame(event: &str, data: &impl serde::Serialize) -> Frame {

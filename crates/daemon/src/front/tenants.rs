@@ -56,17 +56,24 @@ impl Fronts {
     pub fn of(&self, tenant: &Tenant) -> Front {
         let mut fronts = self.fronts();
         let front = fronts.entry(tenant.id.clone()).or_insert_with(|| {
-            let settings = PoolSettings {
-                // One process of a home at a time: Codex lets only one write to a thread.
-                workers: 1,
-                turns_per_worker: tenant.settings.limits.turns.max(1),
-                queue: tenant.settings.limits.queue,
-                idle: Duration::from_secs(self.config.workers.idle_seconds),
-                ..PoolSettings::default()
-            };
-            Front::new(Pool::new(settings), Interrupts::default())
+            Front::new(Pool::new(self.pool_settings(tenant)), Interrupts::default())
         });
         front.clone()
+    }
+
+    fn pool_settings(&self, tenant: &Tenant) -> PoolSettings {
+        let all = PoolSettings::default();
+        // An app's own daemon has nobody to share with.
+        let mine = self.config.exit_with_parent;
+        let turns = if mine { all.turns_per_worker } else { tenant.settings.limits.turns };
+        PoolSettings {
+            // One process of a home at a time: Codex lets only one write to a thread.
+            workers: 1,
+            turns_per_worker: turns.max(1),
+            queue: tenant.settings.limits.queue,
+            idle: Duration::from_secs(self.config.workers.idle_seconds),
+            ..all
+        }
     }
 
     /// The front of a tenant that has called before.

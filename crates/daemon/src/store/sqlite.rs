@@ -11,7 +11,7 @@ mod read;
 
 mod row;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -53,11 +53,14 @@ pub struct Sqlite {
 }
 
 struct Inner {
+    path: PathBuf,
+    sync: Sync,
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// Those that nobody uses just now; a daemon that rests needs none.
     readers: Mutex<Vec<Connection>>,
-    /// One permit for each reader.
-    free: Semaphore,
+    /// One permit for each reader that there may be.
+    free: Arc<Semaphore>,
 }
 
 impl Sqlite {
@@ -65,16 +68,17 @@ impl Sqlite {
     pub fn open(path: &Path, sync: Sync) -> Result<Self, StoreError> {
         let mut writer = connect(path, sync)?;
         schema::migrate(&mut writer)?;
-        let readers = (0..READERS).map(|_| connect(path, sync)).collect::<Result<Vec<_>, _>>()?;
         let (jobs, queue) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("store".to_owned());
         let failed = |err: std::io::Error| StoreError::Database(err.to_string());
         let writer = thread.spawn(move || write::run(writer, queue)).map_err(failed)?;
         let inner = Inner {
+            path: path.to_owned(),
+            sync,
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
-            readers: Mutex::new(readers),
-            free: Semaphore::new(READERS),
+            readers: Mutex::default(),
+            free: Arc::new(Semaphore::new(READERS)),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -85,17 +89,29 @@ impl Sqlite {
     ) -> Stored<T> {
         let inner = self.inner.clone();
         Box::pin(async move {
-            let _permit = inner.free.acquire().await.map_err(|_| StoreError::Closed)?;
-            let connection = lock(&inner.readers).pop().ok_or(StoreError::Closed)?;
-            let blocking = tokio::task::spawn_blocking(move || {
-                let outcome = read(&connection);
-                (connection, outcome)
+            let free = inner.free.clone();
+            let permit = free.acquire_owned().await.map_err(|_| StoreError::Closed)?;
+            let reading = tokio::task::spawn_blocking(move || {
+                // Held while it reads, even if nobody waits for it any more.
+                let _permit = permit;
+                inner.reader(read)
             });
-            let failed = |err: tokio::task::JoinError| StoreError::Database(err.to_string());
-            let (connection, outcome) = blocking.await.map_err(failed)?;
-            lock(&inner.readers).push(connection);
-            outcome
+            reading.await.map_err(|err| StoreError::Database(err.to_string()))?
         })
+    }
+}
+
+impl Inner {
+    /// Reads with a connection that is free, or a new one.
+    fn reader<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let free = lock(&self.readers).pop();
+        let connection = free.map_or_else(|| connect(&self.path, self.sync), Ok)?;
+        let outcome = read(&connection);
+        lock(&self.readers).push(connection);
+        outcome
     }
 }
 

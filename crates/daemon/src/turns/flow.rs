@@ -6,7 +6,7 @@ use bindery_client::interrupts::State;
 use bindery_client::turn::Turn;
 use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::{Answer, Ask};
-use bindery_core::part::Part;
+use bindery_core::part::{Part, pace};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::watch;
@@ -382,7 +382,8 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// What is there of a turn without waiting, up to a `finish` that ends a step.
+/// What is there of a turn without waiting, up to a `finish` that ends a step; neighbouring deltas
+/// are one.
 fn burst(turn: &mut Turn, first: Part) -> Vec<Part> {
     let mut parts = vec![first];
     while parts.len() < BURST
@@ -391,7 +392,7 @@ fn burst(turn: &mut Turn, first: Part) -> Vec<Part> {
     {
         parts.push(part);
     }
-    parts
+    pace::joined(parts)
 }
 
 /// Whether the connection, and not the turn, has come to an end.

@@ -1,7 +1,7 @@
 //! The Node side: one process, told by lines which variant to run.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -32,21 +32,34 @@ pub(super) struct Node {
     stdout: BufReader<ChildStdout>,
 }
 
-impl Node {
-    /// Builds what is measured, installs what it is measured against, and starts.
-    pub(super) fn start(root: &Path, stages: &[(&str, RealCodex)]) -> anyhow::Result<Self> {
+/// What is measured, built, and what it is measured against, installed.
+pub(super) struct Workshop {
+    folder: PathBuf,
+    bindery: PathBuf,
+    node: PathBuf,
+}
+
+impl Workshop {
+    pub(super) fn prepare(root: &Path) -> anyhow::Result<Self> {
         let folder = npm::bench(root)?;
         let mut build = workspace::cargo(root);
         build.args(["build", "--release", "--package", "bindery-cli"]);
         step::command("build bindery", &mut build, "mend the build")?;
         let bindery = npm::target(root)?.join("release/bindery");
+        Ok(Self { folder, bindery, node: need::path(root, &npm::NODE)? })
+    }
+}
+
+impl Node {
+    /// Starts it, with a home for each provider.
+    pub(super) fn start(workshop: &Workshop, stages: &[(&str, RealCodex)]) -> anyhow::Result<Self> {
         let (_, first) = stages.first().context("a stage")?;
         let told: serde_json::Map<_, _> =
             stages.iter().map(|(name, codex)| ((*name).to_owned(), told(codex))).collect();
         let told = json!({ "codex": first.program(), "question": QUESTION, "stages": told });
-        let mut command = Command::new(need::path(root, &npm::NODE)?);
-        command.arg("bench.mjs").current_dir(folder).envs(first.env());
-        command.env("BENCH", told.to_string()).env("BINDERY_BIN", bindery);
+        let mut command = Command::new(&workshop.node);
+        command.arg("bench.mjs").current_dir(&workshop.folder).envs(first.env());
+        command.env("BENCH", told.to_string()).env("BINDERY_BIN", &workshop.bindery);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start Node")?;
         let stdin = child.stdin.take();

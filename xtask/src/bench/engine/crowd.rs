@@ -8,6 +8,7 @@ use super::{Stage, megabytes};
 use crate::bench::cpu::CpuTime;
 use crate::bench::memory;
 use crate::bench::report::{Report, Table, Target};
+use crate::bench::turn::model::{ModelProcess, WAIT};
 use crate::bench::turn::raw::Raw;
 
 /// Threads, all under way together.
@@ -19,9 +20,9 @@ const MOST_MEMORY: f64 = 150.0;
 /// How many turns of the engine's one of Codex's is to cost at least.
 const LEAD: f64 = 20.0;
 
-pub(super) fn measure(stage: &Stage, report: &mut Report) -> anyhow::Result<()> {
-    let codex = crowd(stage.codex())?;
-    let engine = crowd(stage.engine())?;
+pub(super) fn measure(stage: &mut Stage, report: &mut Report) -> anyhow::Result<()> {
+    let codex = crowd(stage.codex(), &mut stage.model)?;
+    let engine = crowd(stage.engine(), &mut stage.model)?;
     let head = format!("{THREADS} turns at once on {THREADS} threads");
     let mut table = Table::new(&[head.as_str(), "turns a CPU second", "peak RSS MB", "wall s"]);
     for (name, crowd) in [("Codex", &codex), ("engine", &engine)] {
@@ -45,10 +46,13 @@ struct Crowd {
     seconds: f64,
 }
 
-fn crowd(server: RealCodex) -> anyhow::Result<Crowd> {
+/// From the first thread's start to the end of the last turn, none of which ends before all have
+/// begun to answer.
+fn crowd(server: RealCodex, model: &mut ModelProcess) -> anyhow::Result<Crowd> {
     let mut raw = Raw::start(server)?;
-    let before = CpuTime::of(raw.pid())?;
-    let wall = raw.burst(THREADS, THREADS, Instant::now())?;
+    let (before, begun) = (CpuTime::of(raw.pid())?, Instant::now());
+    raw.together(THREADS, WAIT, || model.open(THREADS))?;
+    let wall = begun.elapsed();
     let used = CpuTime::of(raw.pid())?.since(before).own.as_secs_f64();
     // The kernel counts in steps of 10 ms; less than one step is no number to divide by.
     let pace = THREADS as f64 / used.max(0.01);

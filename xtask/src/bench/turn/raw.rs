@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 
 use super::{Marks, QUESTION};
 
+/// The notification that brings text.
+const FIRST_WORD: &str = "item/agentMessage/delta";
+
 /// A Codex of its own, and blocking reads and writes on its pipes.
 pub(in crate::bench) struct Raw {
     child: Child,
@@ -103,6 +106,44 @@ impl Raw {
         Ok(start.elapsed())
     }
 
+    /// A turn on each of so many new threads. All have begun to answer before `go` lets them end.
+    pub(in crate::bench) fn together(
+        &mut self,
+        count: usize,
+        question: &str,
+        go: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let threads: Vec<String> =
+            (0..count).map(|_| self.start_thread()).collect::<Result<_, _>>()?;
+        let mut silent: BTreeSet<&str> = threads.iter().map(String::as_str).collect();
+        for thread in &threads {
+            let input = json!([{ "type": "text", "text": question }]);
+            // One after the other: a server may refuse more than it can queue.
+            let id = self.send("turn/start", &json!({ "threadId": thread, "input": input }))?;
+            while !self.heard(id, &mut silent)? {}
+        }
+        while !silent.is_empty() {
+            self.heard(0, &mut silent)?;
+        }
+        go()?;
+        let mut running = count;
+        while running > 0 {
+            running -= usize::from(self.next()?.method == Some("turn/completed"));
+        }
+        Ok(())
+    }
+
+    /// Reads a line; whose first words it has is no longer silent. Says if it is that reply.
+    fn heard(&mut self, id: u64, silent: &mut BTreeSet<&str>) -> anyhow::Result<bool> {
+        let Envelope { id: found, method } = self.next()?;
+        let (reply, word) = (found == Some(id) && method.is_none(), method == Some(FIRST_WORD));
+        if word {
+            let message: Value = serde_json::from_slice(&self.line)?;
+            silent.remove(message["params"]["threadId"].as_str().unwrap_or_default());
+        }
+        Ok(reply)
+    }
+
     fn start_thread(&mut self) -> anyhow::Result<String> {
         let cwd = self.codex.project();
         let id = self.send("thread/start", &json!({ "cwd": cwd }))?;
@@ -123,7 +164,7 @@ impl Raw {
         let mut text = None;
         loop {
             match self.next()?.method {
-                Some("item/agentMessage/delta") if text.is_none() => text = Some(start.elapsed()),
+                Some(FIRST_WORD) if text.is_none() => text = Some(start.elapsed()),
                 Some("turn/completed") => break,
                 _ => {}
             }
