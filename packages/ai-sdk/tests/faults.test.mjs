@@ -129,16 +129,20 @@ test('neither daemon nor Codex outlives a killed app', { skip: process.platform 
   await until(() => family.every((pid) => !alive(pid)), 'all are gone');
 });
 
-test('an app that is done ends by itself', async () => {
-  await stage.push(reply('one shot', text('Done.')));
-  const program = `
-    import { generateText } from 'ai';
-    import { createCodex } from '@bindery/ai-sdk';
-    const codex = createCodex({ codex: process.env.CODEX, thread: { cwd: process.env.PROJECT } });
-    console.log((await generateText({ model: codex(), prompt: 'one shot' })).text);`;
-  const env = { ...process.env, CODEX: stage.codex, PROJECT: stage.project };
-  const said = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { env, timeout: 60_000 });
-  assert.equal(String(said).trim(), 'Done.');
+test('an app that is done ends by itself, and one that waits for the shutdown ends after it', async () => {
+  for (const last of ['', "await codex.shutdown(); console.log('Gone.');"]) {
+    await stage.push(reply('one shot', text('Done.')));
+    const program = `
+      import { generateText } from 'ai';
+      import { createCodex } from '@bindery/ai-sdk';
+      const codex = createCodex({ codex: process.env.CODEX, thread: { cwd: process.env.PROJECT } });
+      console.log((await generateText({ model: codex(), prompt: 'one shot' })).text);
+      ${last}`;
+    const env = { ...process.env, CODEX: stage.codex, PROJECT: stage.project };
+    // An exit code other than 0, such as that of an await that nothing settles, throws.
+    const said = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { env, timeout: 60_000 });
+    assert.deepEqual(String(said).trim().split('\n'), last === '' ? ['Done.'] : ['Done.', 'Gone.']);
+  }
 });
 
 test('nothing was thrown outside a call', () => assert.deepEqual(outside, []));

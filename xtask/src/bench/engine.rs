@@ -7,6 +7,8 @@ mod crowd;
 
 mod prompt;
 
+mod sandbox;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -86,6 +88,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     drop(cast);
     crowd::measure(&mut stage, &mut report)?;
     prompt::measure(setup, &stage.bindery, &mut report)?;
+    sandbox::measure(setup, &stage.bindery, &mut report)?;
     Ok(report)
 }
 
@@ -174,13 +177,9 @@ fn report(times: &[Samples], own: &Samples, cast: &Cast) -> anyhow::Result<Repor
             ),
             Target::ratio("turn on an open thread", ratio(EngineOpen, CodexOpen)?, MOST_RATIO),
             Target::milliseconds("CPU of a turn on a warm process", own.median(), MOST_CPU),
-            megabytes("RSS after the start", engine_memory, MOST_MEMORY),
+            Target::megabytes("RSS after the start", engine_memory, MOST_MEMORY),
         ],
     })
-}
-
-fn megabytes(name: &str, value: f64, limit: f64) -> Target {
-    Target { name: name.to_owned(), value, limit, unit: " MB" }
 }
 
 /// A folder of this bench's under `target`.

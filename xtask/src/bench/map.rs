@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use super::Setup;
 use super::cpu::CpuTime;
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, Samples, interleave};
+use super::{Setup, memory};
 use crate::{step, workspace};
 
 /// The length of the stream in bytes.
@@ -123,19 +123,13 @@ fn measure(command: &mut Command) -> anyhow::Result<(Duration, f64)> {
 
 /// The system keeps the peak while the process lives, so it is read until there is none.
 fn peak_until_end(child: &mut Child) -> anyhow::Result<f64> {
-    let path = format!("/proc/{}/status", child.id());
     let mut peak = 0.0;
     while child.try_wait()?.is_none() {
-        let status = fs::read_to_string(&path).unwrap_or_default();
-        peak = kilobytes(&status).map_or(peak, |found| found / 1000.0);
+        // It may be gone between the two looks.
+        peak = memory::peak(child.id()).unwrap_or(peak);
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(peak)
-}
-
-fn kilobytes(status: &str) -> Option<f64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 fn report(bytes: u64, times: &[Samples], memory: [f64; 2]) -> anyhow::Result<Report> {
@@ -160,7 +154,7 @@ fn report(bytes: u64, times: &[Samples], memory: [f64; 2]) -> anyhow::Result<Rep
         tables: vec![table],
         targets: vec![
             Target::milliseconds(&budget, PACE / pace(&times[0]) * 1000.0, 1000.0),
-            Target { name: "peak memory".to_owned(), value: memory[0], limit: MEMORY, unit: " MB" },
+            Target::megabytes("peak memory", memory[0], MEMORY),
             Target::ratio("CPU time beside Node", ratio.median, 1.0 / LEAD),
         ],
     })
@@ -169,12 +163,6 @@ fn report(bytes: u64, times: &[Samples], memory: [f64; 2]) -> anyhow::Result<Rep
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_peak_is_read_from_the_status_of_a_process() {
-        assert_eq!(kilobytes("Name:\tx\nVmHWM:\t    6448 kB\nVmRSS:\t 12 kB\n"), Some(6448.0));
-        assert_eq!(kilobytes("Name:\tx\n"), None);
-    }
 
     #[test]
     fn targets_compare_pace_memory_and_lead() {

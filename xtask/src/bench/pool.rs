@@ -24,7 +24,7 @@ use super::samples::{Plan, Ratio, interleave};
 use super::turn::QUESTION;
 use super::turn::model::ModelProcess;
 use super::turn::raw::Raw;
-use super::{Bench, Setup};
+use super::{Bench, Setup, memory};
 use crate::{codex, need, step};
 
 /// The bench as the list has it.
@@ -56,6 +56,9 @@ const FEW: usize = 4;
 /// at its environment after a thread was started. The next variant should not pay for that.
 const SETTLE: Duration = Duration::from_millis(100);
 
+/// The most megabytes of our own.
+const MOST_MEMORY: f64 = 40.0;
+
 fn run(setup: &Setup) -> anyhow::Result<Report> {
     need::path(&setup.root, &codex::NEED)?;
     let provider = ModelProcess::start()?;
@@ -67,12 +70,8 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     let (many, many_targets) = house.many_at_once(bursts)?;
     let mut targets = one_targets;
     targets.extend(many_targets);
-    targets.push(Target {
-        name: "own memory at its peak".to_owned(),
-        value: peak()?,
-        limit: 40.0,
-        unit: " MB",
-    });
+    let own = memory::peak(std::process::id())?;
+    targets.push(Target::megabytes("own memory at its peak", own, MOST_MEMORY));
     let title = format!("Pool ({rounds} rounds, {bursts} of {CROWD} at once)");
     Ok(Report { title, tables: vec![one, many], targets })
 }
@@ -248,12 +247,4 @@ fn mention(table: &mut Table, missing: Vec<String>) {
         row[0] = format!("not measured: {why}");
         table.rows.push(row);
     }
-}
-
-/// The most memory this process ever had, in MB.
-fn peak() -> anyhow::Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").context("no memory counts")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    Ok(kilobytes.context("no peak in the memory counts")? / 1024.0)
 }

@@ -125,6 +125,11 @@ impl Target {
         Self { name: name.to_owned(), value, limit, unit: " ms" }
     }
 
+    /// Megabytes that must not exceed `limit`.
+    pub fn megabytes(name: &str, value: f64, limit: f64) -> Self {
+        Self { name: name.to_owned(), value, limit, unit: " MB" }
+    }
+
     /// True when the value is at or below the limit; a value that is no number never is.
     pub fn met(&self) -> bool {
         self.value <= self.limit

@@ -263,7 +263,7 @@ fn report(starts: &Samples, idle: f64, times: &[Samples], paces: [f64; 2]) -> Re
     let budget = |pace: f64| PACE / pace * 1000.0;
     let targets = vec![
         Target::milliseconds("start to ready", starts.median(), READY),
-        Target { name: "idle memory".to_owned(), value: idle, limit: IDLE, unit: " MB" },
+        Target::megabytes("idle memory", idle, IDLE),
         Target::milliseconds("added by HTTP and SSE", added, ADDED),
         Target::milliseconds("CPU time for 50,000 pieces of a call", budget(call), 1000.0),
         Target::milliseconds("CPU time for 50,000 pieces of a turn", budget(turn), 1000.0),

@@ -14,10 +14,10 @@ use bindery::sessions::catalogue::Catalogue;
 use bindery::sessions::normalise::Options;
 use bindery::sessions::{render, session, validate};
 
-use super::cpu;
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Samples, interleave};
 use super::{Bench, Setup};
+use super::{cpu, memory};
 use crate::step;
 
 /// The bench.
@@ -50,14 +50,8 @@ fn measure(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Cost> {
     let (cpu, begun) = (cpu::live_threads(me)?, Instant::now());
     work()?;
     let wall = begun.elapsed();
-    Ok(Cost { wall, cpu: cpu::live_threads(me)?.saturating_sub(cpu), peak_mb: peak_mb() })
-}
-
-fn peak_mb() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    kilobytes.unwrap_or(f64::NAN) / 1_000.0
+    let cpu = cpu::live_threads(me)?.saturating_sub(cpu);
+    Ok(Cost { wall, cpu, peak_mb: memory::peak(me)? })
 }
 
 /// A list without anything kept, with what was kept, and Codex's.
@@ -95,7 +89,7 @@ fn lists(
     let ratio = super::samples::Ratio::paired(&samples[0], &samples[2])?.median;
     report.targets.push(Target::ratio("list cold / codex thread/list", ratio, 0.3));
     report.targets.push(Target::milliseconds("list warm", samples[1].median(), 20.0));
-    report.targets.push(memory("list", peak));
+    report.targets.push(peak_of("list", peak));
     Ok(())
 }
 
@@ -143,7 +137,7 @@ fn reading(data: &corpus::Data, rounds: usize, report: &mut Report) -> anyhow::R
         Target::ratio("normalise / node readline and JSON.parse, CPU", node, 1.0 / 3.0),
         Target::ratio("400 MB per CPU second / validate", 400.0 / rate(&samples[1]), 1.0),
         Target::milliseconds("last page on screen", pages.median(), 50.0),
-        memory("reading", peak),
+        peak_of("reading", peak),
     ]);
     Ok(())
 }
@@ -184,10 +178,10 @@ fn huge(data: &corpus::Data, folder: &Path, report: &mut Report) -> anyhow::Resu
         ]);
     }
     report.tables.push(table);
-    report.targets.push(memory("4 GB", read.peak_mb.max(checked.peak_mb)));
+    report.targets.push(peak_of("4 GB", read.peak_mb.max(checked.peak_mb)));
     Ok(())
 }
 
-fn memory(what: &str, peak_mb: f64) -> Target {
-    Target { name: format!("peak memory, {what}"), value: peak_mb, limit: 150.0, unit: " MB" }
+fn peak_of(what: &str, peak_mb: f64) -> Target {
+    Target::megabytes(&format!("peak memory, {what}"), peak_mb, 150.0)
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bindery_testkit::codex::RealCodex;
 
-use super::{Stage, megabytes};
+use super::Stage;
 use crate::bench::cpu::CpuTime;
 use crate::bench::memory;
 use crate::bench::report::{Report, Table, Target};
@@ -35,7 +35,7 @@ pub(super) fn measure(stage: &mut Stage, report: &mut Report) -> anyhow::Result<
     }
     report.tables.push(table);
     let lead = codex.pace * LEAD / engine.pace;
-    report.targets.push(megabytes("peak RSS of the crowd", engine.peak, MOST_MEMORY));
+    report.targets.push(Target::megabytes("peak RSS of the crowd", engine.peak, MOST_MEMORY));
     report.targets.push(Target::ratio("20 × Codex's turns a CPU second, by ours", lead, 1.0));
     Ok(())
 }
