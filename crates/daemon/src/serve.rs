@@ -146,11 +146,17 @@ pub fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
 
 /// Makes the data folder, for our eyes only.
 pub fn make_data(data: &Path) -> Result<(), Error> {
+    if data.is_dir() {
+        return Ok(());
+    }
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(data).map_err(|err| Error::io(data, err))
+    builder.create(data).map_err(|err| Error::io(data, err))?;
+    // It may lie in somebody's repository, where a token must not be committed.
+    let ignore = data.join(".gitignore");
+    fs::write(&ignore, "*\n").map_err(|err| Error::io(&ignore, err))
 }
 
 fn absolute(mut config: Config) -> Result<Config, Error> {
@@ -243,5 +249,21 @@ async fn forget(app: App) {
             () = app.stop.cancelled() => return,
             () = tokio::time::sleep(SWEEP) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_folder_is_ignored_by_git_and_one_that_is_there_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("a/bindery-data");
+        make_data(&data).unwrap();
+        assert_eq!(fs::read_to_string(data.join(".gitignore")).unwrap(), "*\n");
+        fs::write(data.join(".gitignore"), "mine").unwrap();
+        make_data(&data).unwrap();
+        assert_eq!(fs::read_to_string(data.join(".gitignore")).unwrap(), "mine");
     }
 }
