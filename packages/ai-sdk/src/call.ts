@@ -41,7 +41,7 @@ export async function open(asked: Asked, settings: CodexSettings): Promise<OpenC
   const signal = asked.options.abortSignal;
   signal?.throwIfAborted();
   const server = await serverFor(settings);
-  const request = requestOf(asked, settings);
+  const request = requestOf(asked, settings, await compactionOf(asked, settings));
   const path = '/v1/language-model/stream';
   const response = await stream(server, path, request, signal);
   const url = new URL(path, server.url).toString();
@@ -54,12 +54,18 @@ export async function prepare(specification: 'v3' | 'v4', modelId: string, setti
   // Any words will do: nothing is said.
   const prompt = [{ role: 'user', content: [{ type: 'text', text: 'Hello.' }] }];
   const asked = { specification, modelId, options: { prompt } as Asked['options'], generate: false };
-  await ask(await serverFor(settings), 'POST', '/v1/language-model/prepare', requestOf(asked, settings));
+  await ask(await serverFor(settings), 'POST', '/v1/language-model/prepare', requestOf(asked, settings, 'never'));
 }
 
-function requestOf(asked: Asked, settings: CodexSettings): Record<string, unknown> {
+async function compactionOf(asked: Asked, { compaction }: CodexSettings): Promise<'always' | 'never' | undefined> {
+  if (typeof compaction !== 'function') return compaction;
+  const { prompt } = asked.options as { prompt?: unknown };
+  return (await compaction({ prompt })) ? 'always' : 'never';
+}
+
+function requestOf(asked: Asked, settings: CodexSettings, compaction?: string): Record<string, unknown> {
   const { thread, toolTimeoutMs, answerTimeoutMs, interruptTimeoutMs, idleTimeoutMs, turnTimeoutMs } = settings;
-  const { compaction, strictCompaction, backend, codexHome, env } = settings;
+  const { strictCompaction, backend, codexHome, env } = settings;
   const tools = Object.entries(settings.tools ?? {}).map(([name, tool]) => ({
     name,
     description: tool.description ?? name,

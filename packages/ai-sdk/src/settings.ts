@@ -68,8 +68,8 @@ export interface CodexSettings {
   idleTimeoutMs?: number;
   /** How long a turn may take. */
   turnTimeoutMs?: number;
-  /** Compact a thread when it is resumed. */
-  compaction?: 'always' | 'never';
+  /** Compact a thread when it is resumed; a function is asked before every call. */
+  compaction?: 'always' | 'never' | ((call: { prompt: unknown }) => Awaitable<boolean>);
   /** A compaction that fails, fails the call. */
   strictCompaction?: boolean;
   /**

@@ -1,4 +1,4 @@
-// A small MCP server over stdio: `add` adds and tells how far it is, `ask` asks the user, `wrong` fails.
+// A small MCP server over stdio: `add` adds, `ask` asks the user, `wrong` fails.
 
 import { createInterface } from 'node:readline';
 
@@ -9,13 +9,7 @@ const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0
 const said = (text) => ({ content: [{ type: 'text', text }] });
 
 const TOOLS = {
-  add({ a, b }, token) {
-    if (token !== undefined) {
-      const params = { progressToken: token, progress: 1, total: 2, message: 'half way' };
-      send({ method: 'notifications/progress', params });
-    }
-    return said(String(a + b));
-  },
+  add: ({ a, b }) => said(String(a + b)),
   ask({ message = 'Who are you?' }) {
     const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
     const id = `question ${(asked += 1)}`;
@@ -37,7 +31,7 @@ async function answered({ method, params }) {
     case 'tools/list':
       return { tools: Object.keys(TOOLS).map((name) => ({ name, description: name, inputSchema })) };
     case 'tools/call':
-      return TOOLS[params.name](params.arguments ?? {}, params._meta?.progressToken);
+      return TOOLS[params.name](params.arguments ?? {});
     default:
       throw new Error('no such method');
   }
