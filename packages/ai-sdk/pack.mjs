@@ -1,9 +1,13 @@
 // Packs the package as it would be published, and lets publint and attw look at the tarball.
 
 import { execFileSync } from 'node:child_process';
-import { renameSync } from 'node:fs';
+import { readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
+const { version, optionalDependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
+for (const [name, wanted] of Object.entries(optionalDependencies)) {
+  if (wanted !== version) throw new Error(`${name} must be of the version ${version}, not ${wanted}`);
+}
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm';
 const options = { shell: process.platform === 'win32', stdio: ['ignore', 'pipe', 'inherit'] };
 const [{ filename }] = JSON.parse(execFileSync(npm, ['pack', '--json', '--loglevel=error'], options));

@@ -12,6 +12,7 @@ usage: cargo xtask <task>
   bench [NAME] [--rounds N]  run one bench, or all; fails when a target is not met
   bench --list               name the benches
   npm                        build, check and test the npm package, as the full run does
+  npm pack                   build and pack it with the program for this platform, to publish
   codex                      print the path of the pinned Codex, installing it if it is missing
 ";
 
@@ -30,6 +31,8 @@ pub enum Task {
     Codex,
     /// Build, check and test the npm package.
     Npm,
+    /// Pack the npm packages.
+    NpmPack,
     /// The full test run.
     Test(TestOptions),
     /// Be the scripted model of a bench.
@@ -71,6 +74,7 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
         },
         Some("npm") => match words.next() {
             None => Ok(Task::Npm),
+            Some(word) if word == "pack" => Ok(Task::NpmPack),
             Some(word) => unknown(&word),
         },
         Some(SERVE_MODEL) => Ok(Task::ServeModel),
@@ -131,6 +135,7 @@ mod tests {
         assert_eq!(task("").unwrap(), Task::Help);
         assert_eq!(task("codex").unwrap(), Task::Codex);
         assert_eq!(task("npm").unwrap(), Task::Npm);
+        assert_eq!(task("npm pack").unwrap(), Task::NpmPack);
         assert_eq!(task("serve-model").unwrap(), Task::ServeModel);
         assert_eq!(task("test").unwrap(), Task::Test(TestOptions::default()));
         let runner = vec!["--no-capture".to_owned(), "peer".to_owned()];

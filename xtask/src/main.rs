@@ -22,6 +22,10 @@ fn run() -> anyhow::Result<ExitCode> {
         Task::Help => print(arguments::USAGE),
         Task::Codex => print(&need::path(&root, &codex::NEED)?.display().to_string()),
         Task::Npm => npm::test(&root).map(|()| ExitCode::SUCCESS),
+        Task::NpmPack => {
+            let tarballs = npm::pack(&root)?;
+            print(&tarballs.map(|path| path.display().to_string()).join("\n"))
+        }
         Task::Test(options) => test_run::run(&root, &options),
         Task::ServeModel => bench::turn::serve_model().map(|()| ExitCode::SUCCESS),
         Task::ServeAcp => bench::serve::serve_acp().map(|()| ExitCode::SUCCESS),

@@ -12,6 +12,8 @@ use anyhow::{Context, ensure};
 use crate::need::{self, Need, Source};
 use crate::{codex, step, workspace};
 
+mod platform;
+
 /// The Node that ai@7 and some clients of others want; ai@6 runs on the machine's own, which may be
 /// an older one.
 pub(crate) const NODE: Need = Need {
@@ -45,6 +47,9 @@ const CHROMIUM: Need = Need {
     find: |folder| Some(folder.join("chromium")).filter(|path| path.is_file()),
 };
 
+/// Names the program to the tests.
+const PROGRAM: &str = "BINDERY_BIN";
+
 /// What the package is made of; the rest of its folder is tests and examples.
 const SOURCES: &[&str] =
     &["src", "build.mjs", "pack.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
@@ -56,7 +61,19 @@ pub fn test(root: &Path) -> anyhow::Result<()> {
     let node = need::path(root, &NODE)?;
     site.app("ai6", Path::new("node"), &tarball)?;
     site.app("ai7", &node, &tarball)?;
+    site.bare(&node, &tarball)?;
     site.chat(&node, &tarball)
+}
+
+/// Builds both packages as they would be published; gives their tarballs.
+pub fn pack(root: &Path) -> anyhow::Result<[PathBuf; 2]> {
+    let mut build = workspace::cargo(root);
+    build.args(["build", "--release", "--package", "bindery-cli", "--bin", "bindery"]);
+    step::command("the program", &mut build, "mend the build")?;
+    let site = Site::new(root, Vec::new());
+    let tarball = site.package()?;
+    let program = target(root)?.join("release").join(platform::PROGRAM);
+    Ok([tarball, platform::pack(root, &program, &site.folder.join("platform"))?])
 }
 
 /// Builds the package into a folder with what it is measured against; gives that folder.
@@ -65,13 +82,14 @@ pub(crate) fn bench(root: &Path) -> anyhow::Result<PathBuf> {
     let tarball = site.package()?;
     let folder = site.folder.join("bench");
     install(&site.source.join("bench"), &folder)?;
-    add(&tarball, &folder)?;
+    add(&[&tarball], &folder)?;
     copy(&site.source.join("bench/bench.mjs"), &folder.join("bench.mjs"))?;
     Ok(folder)
 }
 
 /// Where it all happens, and with which programs.
 struct Site {
+    root: PathBuf,
     source: PathBuf,
     folder: PathBuf,
     /// For the tests.
@@ -87,7 +105,7 @@ impl Site {
         let target = target(root)?.join("debug");
         let program = |name: &str| target.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         let environment = vec![
-            ("BINDERY_BIN", program("bindery")),
+            (PROGRAM, program("bindery")),
             ("BINDERY_STAGE", program("examples/stage")),
             ("BINDERY_TEST_CODEX", need::path(root, &codex::NEED)?),
             ("BINDERY_TEST_CHROMIUM", need::path(root, &CHROMIUM)?),
@@ -97,7 +115,8 @@ impl Site {
 
     fn new(root: &Path, environment: Vec<(&'static str, PathBuf)>) -> Self {
         let folder = root.join("target/bindery-test/npm");
-        Self { source: root.join("packages/ai-sdk"), folder, environment }
+        let source = root.join("packages/ai-sdk");
+        Self { root: root.to_owned(), source, folder, environment }
     }
 
     /// Builds and checks the package; gives the packed tarball.
@@ -125,7 +144,7 @@ impl Site {
     fn app(&self, name: &str, node: &Path, tarball: &Path) -> anyhow::Result<()> {
         let folder = self.folder.join(name);
         install(&self.source.join("tests/apps").join(name), &folder)?;
-        add(tarball, &folder)?;
+        add(&[tarball], &folder)?;
         for part in ["tests", "examples"] {
             copy(&self.source.join(part), &folder.join(part))?;
         }
@@ -140,11 +159,31 @@ impl Site {
         step::command(&format!("tests on {name}"), &mut tests, "see the first failure above")
     }
 
+    /// Installs both tarballs into an empty project and makes a call there, with nothing said of
+    /// where the program is.
+    fn bare(&self, node: &Path, tarball: &Path) -> anyhow::Result<()> {
+        let program = self.environment.iter().find(|(name, _)| *name == PROGRAM);
+        let (_, program) = program.context("no program was built")?;
+        let out = self.folder.join("platform-debug");
+        let platform = platform::pack(&self.root, program, &out)?;
+        let folder = self.folder.join("bare");
+        install(&self.source.join("tests/apps/ai7"), &folder)?;
+        add(&[tarball, &platform], &folder)?;
+        copy(&self.source.join("tests"), &folder.join("tests"))?;
+        let mut tests = Command::new(node);
+        tests.args(["--test", "--test-reporter=spec", "tests/bare/bare.test.mjs"]);
+        tests.current_dir(&folder);
+        let others = self.environment.iter().filter(|(name, _)| *name != PROGRAM);
+        tests.envs(others.map(|(name, path)| (name, path)));
+        tests.env_remove(PROGRAM).env("PATH", platform::path_without_program()?);
+        step::command("tests of the platform package", &mut tests, "see the first failure above")
+    }
+
     /// Builds the React example and drives it in a browser.
     fn chat(&self, node: &Path, tarball: &Path) -> anyhow::Result<()> {
         let (source, folder) = (self.source.join("examples/chat"), self.folder.join("chat"));
         install(&source, &folder)?;
-        add(tarball, &folder)?;
+        add(&[tarball], &folder)?;
         for entry in fs::read_dir(&source)?.flatten() {
             copy(&entry.path(), &folder.join(entry.file_name()))?;
         }
@@ -205,15 +244,15 @@ fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(fs::write(stamp, lock)?)
 }
 
-/// Adds the packed package to an app, as its users do.
-fn add(tarball: &Path, folder: &Path) -> anyhow::Result<()> {
+/// Adds packed packages to an app, as its users do.
+fn add(tarballs: &[&Path], folder: &Path) -> anyhow::Result<()> {
     let mut command = Command::new(need::npm());
     command
         .args(["install", "--no-save", "--no-package-lock", "--prefer-offline", "--ignore-scripts"])
         .args(["--no-audit", "--no-fund", "--loglevel=error"])
-        .arg(tarball)
+        .args(tarballs)
         .current_dir(folder);
-    let name = format!("npm install of the tarball in {}", shown(folder));
+    let name = format!("npm install of tarballs in {}", shown(folder));
     step::command(&name, &mut command, "does package.json list all files and dependencies?")
 }
 

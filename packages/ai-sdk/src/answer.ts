@@ -1,7 +1,7 @@
 // Codex's questions while a stream is open: a callback or a tool of the settings answers them.
 // No answer, a wrong one, an error, a time-out: all mean no.
 
-import type { ApprovalDecision, CodexSettings, ProviderTool } from './settings.js';
+import type { ApprovalDecision, CodexSettings, ElicitationAnswer, ProviderTool } from './settings.js';
 
 /** A question as the daemon tells it. */
 export interface Interrupt {
@@ -37,8 +37,17 @@ export async function answered(
   try {
     return await answerOf(interrupt, settings, signal);
   } catch (error) {
-    settings.onCallbackError?.(error);
+    tell(settings, error);
     return refusal(interrupt, error);
+  }
+}
+
+/** Tells what went wrong; nobody is there to catch what the telling itself throws. */
+export function tell(settings: CodexSettings, error: unknown): void {
+  try {
+    settings.onCallbackError?.(error);
+  } catch {
+    // The answer was "no" already.
   }
 }
 
@@ -54,19 +63,16 @@ async function answerOf(
     case 'fileChange':
       return decided(await settings.onFileChangeApproval?.(request));
     case 'permissions': {
-      const { granted = {}, forSession = false } = (await settings.onPermissions?.(request)) ?? {};
-      return { kind: 'permissions', granted, forSession: (forSession as unknown) === true };
+      const { granted, forSession } = (await settings.onPermissions?.(request)) ?? {};
+      return { kind: 'permissions', granted: granted ?? {}, forSession: forSession === true };
     }
     case 'userInput': {
       const answers = Object.entries((await settings.onToolUserInput?.(request)) ?? {});
       const lists = answers.map(([id, answer]) => [id, Array.isArray(answer) ? answer : [answer]]);
       return { kind: 'userInput', answers: Object.fromEntries(lists) };
     }
-    case 'elicitation': {
-      const answer = await settings.onElicitation?.(request);
-      const action = answer?.action === 'accept' || answer?.action === 'cancel' ? answer.action : 'decline';
-      return { kind: 'elicitation', action, content: answer?.content ?? null };
-    }
+    case 'elicitation':
+      return elicited(await settings.onElicitation?.(request));
     case 'toolCall':
       return ran(interrupt, settings, signal);
   }
@@ -83,6 +89,16 @@ function decisionOf(decision: ApprovalDecision | undefined): unknown {
     return { acceptWithRule: decision.acceptWithRule };
   }
   return 'decline';
+}
+
+function elicited(answer: ElicitationAnswer | undefined): Answer {
+  if (answer?.action !== 'accept') {
+    return { kind: 'elicitation', action: answer?.action === 'cancel' ? 'cancel' : 'decline', content: null };
+  }
+  // Only the approval of a tool's call can be remembered; the daemon refuses it of anything else.
+  if (answer.persist === 'session') return decided('acceptForSession');
+  if (answer.persist === 'always') return decided({ acceptWithRule: [] });
+  return { kind: 'elicitation', action: 'accept', content: answer.content ?? null };
 }
 
 const TOOL_MS = 30_000;
@@ -132,7 +148,8 @@ function isPiece(value: unknown): boolean {
   return type === 'inputText' || type === 'inputImage';
 }
 
-function refusal(interrupt: Interrupt, error: unknown): Answer {
+/** The "no" that fits a question. */
+export function refusal(interrupt: Interrupt, error: unknown): Answer {
   const why = error instanceof Error ? error.message : String(error);
   switch (interrupt.kind) {
     case 'permissions':

@@ -2,10 +2,12 @@
 
 import type { IncomingMessage } from 'node:http';
 
+import { APICallError } from '@ai-sdk/provider';
+
 import { ask } from './ask.js';
-import { answered, callbackKinds, type Interrupt } from './answer.js';
+import { answered, callbackKinds, refusal, tell, type Answer, type Interrupt } from './answer.js';
 import { serverFor, type Server } from './daemon.js';
-import { BinderyError, parsed } from './errors.js';
+import { BinderyError, parsed, type Problem } from './errors.js';
 import { jsonOfOptions } from './json.js';
 import type { CodexSession, CodexSettings } from './settings.js';
 import { EventFeed } from './sse.js';
@@ -39,7 +41,7 @@ export async function open(asked: Asked, settings: CodexSettings): Promise<OpenC
   const signal = asked.options.abortSignal;
   signal?.throwIfAborted();
   const server = await serverFor(settings);
-  const request = requestOf(asked, settings);
+  const request = requestOf(asked, settings, await compactionOf(asked, settings));
   const path = '/v1/language-model/stream';
   const response = await stream(server, path, request, signal);
   const url = new URL(path, server.url).toString();
@@ -52,12 +54,18 @@ export async function prepare(specification: 'v3' | 'v4', modelId: string, setti
   // Any words will do: nothing is said.
   const prompt = [{ role: 'user', content: [{ type: 'text', text: 'Hello.' }] }];
   const asked = { specification, modelId, options: { prompt } as Asked['options'], generate: false };
-  await ask(await serverFor(settings), 'POST', '/v1/language-model/prepare', requestOf(asked, settings));
+  await ask(await serverFor(settings), 'POST', '/v1/language-model/prepare', requestOf(asked, settings, 'never'));
 }
 
-function requestOf(asked: Asked, settings: CodexSettings): Record<string, unknown> {
-  const { thread, toolTimeoutMs, interruptTimeoutMs, idleTimeoutMs, turnTimeoutMs } = settings;
-  const { compaction, strictCompaction, backend, codexHome, env } = settings;
+async function compactionOf(asked: Asked, { compaction }: CodexSettings): Promise<'always' | 'never' | undefined> {
+  if (typeof compaction !== 'function') return compaction;
+  const { prompt } = asked.options as { prompt?: unknown };
+  return (await compaction({ prompt })) ? 'always' : 'never';
+}
+
+function requestOf(asked: Asked, settings: CodexSettings, compaction?: string): Record<string, unknown> {
+  const { thread, toolTimeoutMs, answerTimeoutMs, interruptTimeoutMs, idleTimeoutMs, turnTimeoutMs } = settings;
+  const { strictCompaction, backend, codexHome, env } = settings;
   const tools = Object.entries(settings.tools ?? {}).map(([name, tool]) => ({
     name,
     description: tool.description ?? name,
@@ -73,6 +81,7 @@ function requestOf(asked: Asked, settings: CodexSettings): Record<string, unknow
       callbacks: callbackKinds(settings),
       tools,
       toolTimeoutMs,
+      answerTimeoutMs,
       interruptTimeoutMs,
       idleTimeoutMs,
       turnTimeoutMs,
@@ -139,11 +148,28 @@ async function reply(
   signal: AbortSignal,
 ): Promise<void> {
   const answer = await answered(interrupt, settings, signal);
-  if (signal.aborted) return;
+  if (signal.aborted || (await told(interrupt, answer, server, settings, signal))) return;
+  // It did not fit, and the question would wait for ever.
+  await told(interrupt, refusal(interrupt, 'the answer did not fit the question'), server, settings, signal);
+}
+
+/** Whether the question needs no further answer. */
+async function told(
+  interrupt: Interrupt,
+  answer: Answer,
+  server: Server,
+  settings: CodexSettings,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
     await ask(server, 'POST', `/v1/interrupts/${encodeURIComponent(interrupt.id)}/answer`, answer);
+    return true;
   } catch (error) {
-    settings.onCallbackError?.(error);
+    // An answer to a turn that has just ended is nobody's loss.
+    if (signal.aborted) return true;
+    tell(settings, error);
+    const code = APICallError.isInstance(error) ? (error.data as Problem | undefined)?.code : undefined;
+    return code === 'interrupt_over' || code === 'interrupt_answered';
   }
 }
 
@@ -163,6 +189,6 @@ function begun(value: Record<string, unknown>, server: Server, settings: CodexSe
   try {
     settings.onSession(session);
   } catch (error) {
-    settings.onCallbackError?.(error);
+    tell(settings, error);
   }
 }

@@ -1,11 +1,15 @@
 // Call options as JSON: bytes become base64, addresses become text, handles stay behind.
 
-const LEFT_OUT = new Set(['abortSignal', 'headers']);
-
 /** The options of a call as the daemon reads them. */
 export function jsonOfOptions(options: object): Record<string, unknown> {
-  const entries = Object.entries(options).filter(([key]) => !LEFT_OUT.has(key));
-  return Object.fromEntries(entries.map(([key, value]) => [key, jsonOf(value)]));
+  const entries = Object.entries(options).filter(([key]) => key !== 'abortSignal');
+  return Object.fromEntries(entries.map(([key, value]) => [key, key === 'headers' ? namesOf(value) : jsonOf(value)]));
+}
+
+/** Headers are only warned of; their values may be secret and stay here. */
+function namesOf(headers: unknown): Record<string, true> {
+  const given = Object.entries(headers ?? {}).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name]) => [name, true as const]));
 }
 
 function jsonOf(value: unknown): unknown {

@@ -1,7 +1,8 @@
 // The option names that users of `@janole/ai-sdk-provider-codex-asp` have in their code.
 
 import { createCodex, type CodexProvider } from './provider.js';
-import type { CallSettings, CodexSettings, ElicitationAnswer, ProviderTool, ThreadSettings } from './settings.js';
+import { callbacksOf, type AppServerApprovals } from './migrate-asks.js';
+import type { Awaitable, CallSettings, CodexSettings, ProviderTool, ThreadSettings } from './settings.js';
 
 /** A tool as it is declared there; `handler` and `execute` are the same. */
 export interface AppServerTool {
@@ -16,7 +17,7 @@ export interface CodexAppServerSettings {
   defaultModel?: string;
   defaultThreadSettings?: ThreadSettings;
   defaultTurnSettings?: ThreadSettings & { model?: string };
-  mcpServers?: Record<string, Record<string, unknown>>;
+  mcpServers?: Record<string, AppServerMcp>;
   clientInfo?: unknown;
   experimentalApi?: boolean;
   transport?: {
@@ -25,20 +26,29 @@ export interface CodexAppServerSettings {
     websocket?: { url: string; headers?: Record<string, string> };
   };
   transportFactory?: unknown;
-  compaction?: { shouldCompactOnResume?: boolean | (() => boolean); strict?: boolean };
+  compaction?: { shouldCompactOnResume?: boolean | ((call: { prompt: unknown }) => Awaitable<boolean>); strict?: boolean };
   tools?: Record<string, AppServerTool>;
   toolHandlers?: Record<string, (input: unknown, context: unknown) => unknown>;
   toolTimeoutMs?: number;
   interruptTimeoutMs?: number;
-  approvals?: {
-    onCommandApproval?: NonNullable<CodexSettings['onCommandApproval']>;
-    onFileChangeApproval?: NonNullable<CodexSettings['onFileChangeApproval']>;
-    onToolUserInput?: NonNullable<CodexSettings['onToolUserInput']>;
-    onElicitation?: (request: never) => ElicitationAnswer | Promise<ElicitationAnswer>;
-  };
+  approvals?: AppServerApprovals;
   debug?: unknown;
   persistent?: unknown;
   emitPlanUpdates?: boolean;
+  onSessionCreated?: (session: AppServerSession) => void;
+}
+
+/** An MCP server; Codex's own names are taken too. */
+export interface AppServerMcp {
+  type?: 'stdio' | 'http';
+  bearerToken?: string;
+  headers?: Record<string, string>;
+  [codexsOwn: string]: unknown;
+}
+
+/** Options of one call. */
+export interface AppServerCallOptions extends CallSettings {
+  approvals?: AppServerApprovals;
   onSessionCreated?: (session: AppServerSession) => void;
 }
 
@@ -69,7 +79,10 @@ export function createCodexAppServer(settings: CodexAppServerSettings = {}): Cod
         'and give createCodex({ server: { url, token } })',
     );
   }
-  const ignored = WITHOUT_EFFECT.filter((name) => settings[name] !== undefined);
+  const ignored: string[] = WITHOUT_EFFECT.filter((name) => settings[name] !== undefined);
+  const { args, cwd } = settings.transport?.stdio ?? {};
+  if (args !== undefined && args.join(' ') !== 'app-server --listen stdio://') ignored.push('transport.stdio.args');
+  if (cwd !== undefined) ignored.push('transport.stdio.cwd');
   if (ignored.length > 0) {
     process.emitWarning(`no effect in @bindery/ai-sdk: ${ignored.join(', ')}`, 'BinderyWarning');
   }
@@ -77,14 +90,21 @@ export function createCodexAppServer(settings: CodexAppServerSettings = {}): Cod
 }
 
 /** Options of one call, under the name that the other package gives them. */
-export function codexCallOptions(options: CallSettings): { codex: CallSettings } {
-  return { codex: options };
+export function codexCallOptions(options: AppServerCallOptions): { codex: ThreadSettings & JsonOnly } {
+  const { approvals, onSessionCreated, ...rest } = options;
+  const onSession = sessionOf(onSessionCreated);
+  const own = { ...rest, ...callbacksOf(approvals), ...(onSession && { onSession }) };
+  return { codex: own as ThreadSettings & JsonOnly };
 }
+
+/** What the SDK takes as provider options; callbacks among them never leave the process. */
+type JsonOnly = Record<string, never>;
 
 function translated(from: CodexAppServerSettings): CodexSettings {
   const { stdio } = from.transport ?? {};
   const { model: turnModel, ...turn } = from.defaultTurnSettings ?? {};
-  const config = from.mcpServers === undefined ? {} : { config: { mcp_servers: from.mcpServers } };
+  const servers = Object.entries(from.mcpServers ?? {}).map(([name, server]) => [name, serverOf(server)] as const);
+  const config = servers.length === 0 ? {} : { config: { mcp_servers: Object.fromEntries(servers) } };
   return given({
     defaultModel: from.defaultModel ?? turnModel,
     thread: { ...from.defaultThreadSettings, ...turn, ...config },
@@ -95,18 +115,24 @@ function translated(from: CodexAppServerSettings): CodexSettings {
     interruptTimeoutMs: from.interruptTimeoutMs,
     compaction: compactionOf(from.compaction),
     strictCompaction: from.compaction?.strict,
-    onCommandApproval: from.approvals?.onCommandApproval,
-    onFileChangeApproval: from.approvals?.onFileChangeApproval,
-    onToolUserInput: from.approvals?.onToolUserInput,
-    onElicitation: from.approvals?.onElicitation as CodexSettings['onElicitation'],
+    ...callbacksOf(from.approvals),
     onSession: sessionOf(from.onSessionCreated),
   });
 }
 
-function compactionOf(from: CodexAppServerSettings['compaction']): 'always' | 'never' | undefined {
+function compactionOf(from: CodexAppServerSettings['compaction']): CodexSettings['compaction'] {
   const due = from?.shouldCompactOnResume;
-  if (due === undefined) return undefined;
-  return (typeof due === 'function' ? due() : due) ? 'always' : 'never';
+  if (due === undefined || typeof due === 'function') return due;
+  return due ? 'always' : 'never';
+}
+
+/** In the words of Codex's configuration. */
+function serverOf({ bearerToken, headers, ...server }: AppServerMcp): Record<string, unknown> {
+  // What kind it is shows by its `command` or `url`.
+  const own = Object.fromEntries(Object.entries(server).filter(([name]) => name !== 'type'));
+  const bearer = bearerToken === undefined ? {} : { Authorization: `Bearer ${bearerToken}` };
+  const all = { ...headers, ...bearer };
+  return Object.keys(all).length === 0 ? own : { ...own, http_headers: all };
 }
 
 function toolsOf(from: CodexAppServerSettings['tools']): Record<string, ProviderTool> | undefined {

@@ -10,6 +10,7 @@ import type {
 
 import { open, type CallEvent } from './call.js';
 import { BinderyError, errorOfTurn } from './errors.js';
+import { perCall } from './per-call.js';
 import type { CodexSettings } from './settings.js';
 
 /**
@@ -31,7 +32,7 @@ export class CodexLanguageModel implements LanguageModelV3 {
   }
 
   async doGenerate(options: LanguageModelV3CallOptions): Promise<LanguageModelV3GenerateResult> {
-    const call = await open(this.#asked(options, true), this.settings);
+    const call = await this.#open(options, true);
     for await (const event of call.events) {
       if (event.event === 'failed') throw errorOfTurn(call.url, event.value.error);
       if (event.event === 'generated') return resultOf(event.value, call.request, call.headers);
@@ -40,7 +41,7 @@ export class CodexLanguageModel implements LanguageModelV3 {
   }
 
   async doStream(options: LanguageModelV3CallOptions): Promise<LanguageModelV3StreamResult> {
-    const call = await open(this.#asked(options, false), this.settings);
+    const call = await this.#open(options, false);
     return {
       stream: streamOf(call.events, call.url),
       request: { body: call.request },
@@ -48,9 +49,10 @@ export class CodexLanguageModel implements LanguageModelV3 {
     };
   }
 
-  #asked(options: LanguageModelV3CallOptions, generate: boolean) {
+  #open(given: LanguageModelV3CallOptions, generate: boolean) {
     const { specification, modelId } = this;
-    return { specification, modelId, options, generate };
+    const { settings, options } = perCall(this.settings, given);
+    return open({ specification, modelId, options, generate }, settings);
   }
 }
 

@@ -60,14 +60,16 @@ export interface CodexSettings {
   tools?: Record<string, ProviderTool>;
   /** How long one of `tools` may take; 30 s. */
   toolTimeoutMs?: number;
+  /** How long a question may wait for its answer, from a callback or natively; then it is "no". 24 h. */
+  answerTimeoutMs?: number;
   /** How long an interrupted turn may take to end. */
   interruptTimeoutMs?: number;
   /** How long a turn may show no progress. */
   idleTimeoutMs?: number;
   /** How long a turn may take. */
   turnTimeoutMs?: number;
-  /** Compact a thread when it is resumed. */
-  compaction?: 'always' | 'never';
+  /** Compact a thread when it is resumed; a function is asked before every call. */
+  compaction?: 'always' | 'never' | ((call: { prompt: unknown }) => Awaitable<boolean>);
   /** A compaction that fails, fails the call. */
   strictCompaction?: boolean;
   /**
@@ -142,11 +144,16 @@ export interface ElicitationRequest extends Asked {
   schema?: unknown;
   /** It is the approval of an MCP tool call with these arguments. */
   toolParams?: unknown;
+  /** How long such an approval may be remembered. */
+  persist?: ('session' | 'always')[];
 }
 
 export interface ElicitationAnswer {
   action: 'accept' | 'decline' | 'cancel';
+  /** The filled form. */
   content?: unknown;
+  /** Remember the approval of a tool's call; one of the words that the question offers. */
+  persist?: 'session' | 'always';
 }
 
 /** A tool of the provider's settings. */

@@ -52,16 +52,53 @@ test('streamText streams text and reasoning as they come', async () => {
   assert.ok((await result.response).headers['content-type'].startsWith('text/event-stream'));
 });
 
-test('settings that Codex cannot honour are warned of', async () => {
-  await stage.push(reply('story three', text('fine')));
-  const result = await soon(
-    generateText({ model, prompt: 'story three', temperature: 0.5, seed: 7, topP: 0.1, stopSequences: ['x'], maxOutputTokens: 9 }),
-    'generateText',
-  );
-  const features = result.warnings.map((warning) => warning.feature);
-  for (const feature of ['temperature', 'seed', 'topP', 'stopSequences', 'maxOutputTokens']) {
-    assert.ok(features.includes(feature), `${feature} in ${features}`);
+test('every option of a call works or is warned of', async () => {
+  const prompt = 'story three';
+  await stage.push({ ...reply(prompt, text('fine')), times: 'always' });
+  const unused = { type: 'provider', id: 'openai.web_search', name: 'web_search', args: {} };
+  const table = [
+    ['temperature', { temperature: 0.5 }], ['topP', { topP: 0.1 }], ['topK', { topK: 3 }], ['seed', { seed: 7 }],
+    ['presencePenalty', { presencePenalty: 1 }], ['frequencyPenalty', { frequencyPenalty: 1 }],
+    ['stopSequences', { stopSequences: ['x'] }], ['maxOutputTokens', { maxOutputTokens: 9 }],
+    ['toolChoice', { toolChoice: { type: 'required' } }], ['toolChoice', { toolChoice: { type: 'tool', toolName: 'x' } }],
+    ['responseFormat', { responseFormat: { type: 'json' } }],
+    ['headers', { headers: { 'x-own': 'secret', 'user-agent': 'ai' } }],
+    ['providerOptions.codex.colour', { providerOptions: { codex: { colour: 'red' } } }],
+    ['providerOptions.codex.sandbox', { providerOptions: { codex: { sandbox: 'open' } } }],
+    ['providerOptions.codex', { providerOptions: { codex: 'fast' } }],
+    ['tomorrowsSetting', { tomorrowsSetting: 1 }],
+    [/web_search/, { tools: [unused] }],
+    // These work, or ask for nothing.
+    [undefined, { toolChoice: { type: 'auto' } }], [undefined, { responseFormat: { type: 'text' } }],
+    [undefined, { headers: { 'user-agent': 'ai', 'x-none': undefined } }], [undefined, { includeRawChunks: true }],
+    [undefined, { abortSignal: new AbortController().signal }], [undefined, { temperature: undefined }],
+    [undefined, { providerOptions: { codex: { effort: 'low' }, openai: { store: true } } }],
+  ];
+  for (const [feature, options] of table) {
+    const { stream, request } = await model.doStream({ prompt: user(prompt), ...options });
+    const [{ type, warnings }] = await soon(all(stream), prompt);
+    assert.equal(type, 'stream-start');
+    const told = warnings.map((warning) => `${warning.type} ${warning.feature}`);
+    if (feature instanceof RegExp) assert.match(told.join(), feature);
+    else assert.deepEqual(told, feature === undefined ? [] : [`unsupported ${feature}`], JSON.stringify(options));
+    assert.doesNotMatch(JSON.stringify([warnings, request]), /secret/, 'header values stay where they are');
   }
+});
+
+test('warnings reach the caller of the SDK', async () => {
+  await stage.push(reply('story 3b', text('fine')));
+  const result = await soon(
+    generateText({ model, prompt: 'story 3b', temperature: 0.5, headers: { 'x-own': '1' } }), 'warnings',
+  );
+  assert.deepEqual(result.warnings.map((warning) => warning.feature).sort(), ['headers', 'temperature']);
+  assert.match(JSON.stringify(result.warnings), /x-own/);
+});
+
+test("V4's reasoning is the effort", { skip: model.specificationVersion === 'v3' && 'V3 has no such option' }, async () => {
+  await stage.push(reply('story 3c', text('fine')));
+  const result = await soon(generateText({ model, prompt: 'story 3c', reasoning: 'low' }), 'reasoning');
+  assert.deepEqual(result.warnings, []);
+  assert.equal((await stage.asked('story 3c'))[0].reasoning.effort, 'low');
 });
 
 test('structured output comes as an object', async () => {
@@ -120,6 +157,32 @@ test('a patch is a tool call with its diff', async () => {
   const change = result.steps[0].content.find((part) => part.type === 'tool-result');
   assert.match(JSON.stringify(change.output), /fresh/);
   assert.match(JSON.stringify(change.output), /new\.txt/);
+});
+
+test('a page that was opened is a source, a search is a tool that the provider runs', async () => {
+  const found = (id, action) => ({ type: 'item', item: { type: 'web_search_call', id, status: 'completed', action } });
+  await stage.push(
+    reply('story 7b', { type: 'web_search', query: 'rust news' }, found('ws1', { type: 'open_page', url: 'https://a.example/x' }),
+      found('ws2', { type: 'find_in_page', url: 'https://b.example/y', pattern: 'z' }), text('Read.')),
+  );
+  const result = await soon(generateText({ model, prompt: 'story 7b' }), 'a search');
+  assert.equal(result.text, 'Read.');
+  const searches = result.content.filter((part) => part.toolName === 'codex_web_search');
+  assert.deepEqual(searches.map((part) => part.type), ['tool-call', 'tool-result', 'tool-call', 'tool-result', 'tool-call', 'tool-result']);
+  assert.ok(searches.every((part) => part.dynamic && part.providerExecuted));
+  assert.equal(searches[0].input.query, 'rust news');
+  assert.deepEqual(result.sources.map(({ sourceType, url }) => [sourceType, url]), [['url', 'https://a.example/x'], ['url', 'https://b.example/y']]);
+  assert.equal(new Set(result.sources.map((source) => source.id)).size, 2);
+});
+
+test('an image that Codex looks at is a tool with its path', async () => {
+  await writeFile(`${stage.project}/dot.png`, Buffer.from(PIXEL, 'base64'));
+  const look = { type: 'call', name: 'view_image', arguments: { path: 'dot.png' }, call_id: 'v1' };
+  await stage.push(first('story 7d', look), then('story 7d', text('A dot.')));
+  const result = await soon(generateText({ model, prompt: 'story 7d' }), 'an image');
+  const viewed = result.content.find((part) => part.type === 'tool-call');
+  assert.deepEqual([viewed.toolName, viewed.input], ['codex_image_view', { path: `${stage.project}/dot.png` }]);
+  assert.equal(result.text, 'A dot.');
 });
 
 test('raw chunks come when they are asked for', async () => {

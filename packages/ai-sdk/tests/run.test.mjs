@@ -113,3 +113,54 @@ test('the option names of the other provider work', async () => {
   assert.throws(() => createCodexAppServer({ toolHandlers: {} }), /toolHandlers/);
   assert.throws(() => createCodexAppServer({ transport: { websocket: { url: 'ws://x' } } }), /bindery serve/);
 });
+
+test("callbacks of one call come before the provider's, in the other provider's words", async () => {
+  await stage.push(
+    first('once only', exec('echo once', 'o1')), then('once only', text('Ran.')),
+    first('as ever', exec('echo ever', 'o2')), then('as ever', text('Not run.')),
+  );
+  const seen = [];
+  const provider = createCodexAppServer({
+    defaultThreadSettings: { cwd: stage.project, approvalPolicy: 'untrusted', sandbox: 'read-only' },
+    transport: { stdio: { command: stage.codex } },
+    approvals: { onCommandApproval: ({ itemId }) => (seen.push(`provider ${itemId}`), 'decline') },
+  });
+  const providerOptions = codexCallOptions({
+    approvals: { onCommandApproval: ({ itemId, approvalId }) => (seen.push(`call ${itemId} ${typeof approvalId}`), 'accept') },
+    onSessionCreated: ({ turnId }) => seen.push(typeof turnId),
+  });
+  const ran = await soon(ai.generateText({ model: provider(), prompt: 'once only', providerOptions }), 'a call');
+  assert.deepEqual(ran.warnings, []);
+  assert.equal(ran.text, 'Ran.');
+  await soon(ai.generateText({ model: provider(), prompt: 'as ever' }), 'another');
+  assert.deepEqual(seen, ['string', 'call o1 string', 'provider o2']);
+});
+
+test('answers to questions are taken in the shape that the other provider wants', async () => {
+  const question = { id: 'colour', header: 'Colour', question: 'Which?', options: [{ label: 'Red', description: 'warm' }, { label: 'Blue', description: 'cold' }] };
+  await stage.push(
+    first('which colour', call('request_user_input', { questions: [question] }, 'u1')), then('which colour', text('Blue.')),
+  );
+  const provider = createCodexAppServer({
+    defaultThreadSettings: { cwd: stage.project, config: { 'features.default_mode_request_user_input': true } },
+    transport: { stdio: { command: stage.codex } },
+    approvals: { onToolUserInput: ({ questions }) => ({ answers: { [questions[0].id]: { answers: [questions[0].options[1].label] } } }) },
+  });
+  assert.equal((await soon(ai.generateText({ model: provider(), prompt: 'which colour' }), 'a question')).text, 'Blue.');
+  const heard = JSON.stringify((await stage.asked('which colour')).at(-1).input.at(-1));
+  assert.match(heard, /colour[^]*Blue/);
+});
+
+test('whether to compact is asked before each call', async () => {
+  await stage.push(reply('long one', text('One.')), reply('long two', text('Two.')));
+  const prompts = [];
+  const provider = createCodexAppServer({
+    defaultThreadSettings: { cwd: stage.project },
+    transport: { stdio: { command: stage.codex } },
+    compaction: { shouldCompactOnResume: async ({ prompt }) => (prompts.push(prompt.length), false) },
+  });
+  const one = await soon(ai.generateText({ model: provider(), prompt: 'long one' }), 'one');
+  const messages = [{ role: 'user', content: 'long one' }, ...one.response.messages, { role: 'user', content: 'long two' }];
+  assert.equal((await soon(ai.generateText({ model: provider(), messages }), 'two')).text, 'Two.');
+  assert.deepEqual(prompts, [1, 3]);
+});

@@ -22,14 +22,15 @@ fn one(
     answer: Continuation,
 ) -> Result<(), AnswerError> {
     match answer {
-        Continuation::Approval { approval_id, approved, reason: _, options } => {
+        Continuation::Approval { approval_id, approved, reason, options } => {
             let unknown = || AnswerError::Unknown(approval_id.clone());
             let record = interrupts.get(&approval_id).ok_or_else(unknown)?;
             // A token answers only for the thread that asked.
             if record.interrupt.thread_id != *thread {
                 return Err(unknown());
             }
-            let answer = approval(&record.interrupt.ask, approved, &options);
+            let reason = reason.as_deref().unwrap_or_default();
+            let answer = approval(&record.interrupt.ask, approved, reason, &options);
             interrupts.answer(&approval_id, answer)
         }
         Continuation::ToolResult { call_id, answer, .. } => {
@@ -41,7 +42,8 @@ fn one(
 }
 
 /// Yes or no in the words of the question; `decision` and `answers` among the options say more.
-fn approval(ask: &Ask, approved: bool, options: &Map<String, Value>) -> Answer {
+/// The SDK's own answer has but a boolean and a reason, so the reason may hold what was asked for.
+fn approval(ask: &Ask, approved: bool, reason: &str, options: &Map<String, Value>) -> Answer {
     if !approved {
         return refusal(ask, options);
     }
@@ -50,16 +52,36 @@ fn approval(ask: &Ask, approved: bool, options: &Map<String, Value>) -> Answer {
             let for_session = options.get("forSession") == Some(&Value::Bool(true));
             Answer::Permissions { granted: permissions.clone(), for_session }
         }
-        Ask::UserInput { .. } => {
+        Ask::UserInput { questions } => {
             let answers = options.get("answers").and_then(Value::as_object).cloned();
+            let answers = answers.or_else(|| answers_in(reason, questions));
             Answer::UserInput { answers: answers.unwrap_or_default() }
         }
         Ask::Elicitation { tool_params: None, .. } => Answer::Elicitation {
             action: ElicitationAction::Accept,
-            content: options.get("content").cloned(),
+            content: options.get("content").cloned().or_else(|| form_in(reason).map(Value::Object)),
         },
         _ => Answer::decision(decision(options).unwrap_or(Decision::Accept)),
     }
+}
+
+/// Answers by question as JSON, or the words that answer the only question.
+fn answers_in(reason: &str, questions: &[Value]) -> Option<Map<String, Value>> {
+    if let Some(answers) = form_in(reason) {
+        return Some(answers);
+    }
+    match questions {
+        [only] if !reason.is_empty() => {
+            let id = only.get("id")?.as_str()?.to_owned();
+            Some(Map::from_iter([(id, Value::from(reason))]))
+        }
+        _ => None,
+    }
+}
+
+/// A filled form as JSON.
+fn form_in(reason: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(reason).ok()
 }
 
 /// A refusal may be made stronger (`cancel`), never weaker.
@@ -73,4 +95,52 @@ fn refusal(ask: &Ask, options: &Map<String, Value>) -> Answer {
 
 fn decision(options: &Map<String, Value>) -> Option<Decision> {
     serde_json::from_value(options.get("decision")?.clone()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn questions(ids: &[&str]) -> Ask {
+        Ask::UserInput { questions: ids.iter().map(|id| json!({ "id": id })).collect() }
+    }
+
+    fn said(ask: &Ask, approved: bool, reason: &str) -> Value {
+        serde_json::to_value(approval(ask, approved, reason, &Map::new())).unwrap()
+    }
+
+    #[test]
+    fn a_reason_answers_the_only_question_or_all_of_them_as_json() {
+        let (one, two) = (questions(&["a"]), questions(&["a", "b"]));
+        #[rustfmt::skip]
+        let table = [
+            (&one, true,  "Red",                    json!({ "a": "Red" })),
+            (&one, true,  r#"{"a":"Blue"}"#,        json!({ "a": "Blue" })),
+            (&two, true,  r#"{"a":"x","b":["y"]}"#, json!({ "a": "x", "b": ["y"] })),
+            (&two, true,  "Red",                    json!({})),
+            (&one, true,  "",                       json!({})),
+            (&one, false, "Red",                    json!({})),
+        ];
+        for (ask, approved, reason, want) in table {
+            assert_eq!(said(ask, approved, reason)["answers"], want, "{approved} {reason}");
+        }
+    }
+
+    #[test]
+    fn a_reason_fills_the_form_of_a_server_and_approves_nothing_by_itself() {
+        let ask = Ask::Elicitation {
+            server: "s".into(),
+            message: "Who?".into(),
+            mode: "form".into(),
+            schema: None,
+            tool_params: None,
+            persist: vec![],
+        };
+        let form = r#"{"name":"Ann"}"#;
+        assert_eq!(said(&ask, true, form)["content"], json!({ "name": "Ann" }));
+        assert_eq!(said(&ask, false, form)["action"], "decline");
+        assert_eq!(said(&ask, true, "sure")["content"], Value::Null);
+    }
 }

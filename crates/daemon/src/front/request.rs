@@ -42,6 +42,8 @@ pub struct FrontSettings {
     pub tools: Vec<DeclaredTool>,
     /// How long one of `tools` may take.
     pub tool_timeout_ms: Option<u64>,
+    /// How long a question may wait for its answer.
+    pub answer_timeout_ms: Option<u64>,
     /// How long an interrupted turn may take to end.
     pub interrupt_timeout_ms: Option<u64>,
     /// How long a turn may show no progress.

@@ -32,6 +32,7 @@ pub(super) fn of(asked: &FrontSettings, hub: &Hub, interrupts: &Interrupts) -> M
     }
     let deadlines = &mut settings.deadlines;
     deadlines.idle = millis(asked.idle_timeout_ms).unwrap_or(deadlines.idle);
+    deadlines.answer = millis(asked.answer_timeout_ms).unwrap_or(deadlines.answer);
     deadlines.interrupt = millis(asked.interrupt_timeout_ms).unwrap_or(deadlines.interrupt);
     deadlines.whole = millis(asked.turn_timeout_ms).or(deadlines.whole);
     settings

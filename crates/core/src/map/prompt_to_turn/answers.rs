@@ -7,6 +7,7 @@ use super::{Continuation, ThreadChoice, output, own};
 use crate::interrupt::Answer;
 use crate::open::Open;
 use crate::prompt::{Message, ToolPart};
+use crate::spec::Metadata;
 
 /// Answers to the thread's own calls, or to any call if the prompt ends with them.
 ///
@@ -19,7 +20,7 @@ pub(super) fn collect(split: &Split<'_>, notes: &mut Notes<'_>) -> Vec<Continuat
     }
     let mut answers = Vec::new();
     for (index, message) in split.earlier.iter().rev() {
-        let Message::Tool { content, .. } = message else {
+        let Message::Tool { content, provider_options } = message else {
             if fresh {
                 break;
             }
@@ -27,9 +28,20 @@ pub(super) fn collect(split: &Split<'_>, notes: &mut Notes<'_>) -> Vec<Continuat
         };
         let parts = placed(*index, content);
         let of_message = parts.filter_map(|(place, part)| answer(part, place, split, notes));
-        answers.push(of_message.collect::<Vec<_>>());
+        let mut of_message: Vec<Continuation> = of_message.collect();
+        of_message.iter_mut().for_each(|answer| say_more(answer, provider_options.as_ref()));
+        answers.push(of_message);
     }
     answers.into_iter().rev().flatten().collect()
+}
+
+/// Options of the message stand beneath those of its parts, which the SDK does not send.
+fn say_more(answer: &mut Continuation, of_message: Option<&Metadata>) {
+    if let Continuation::Approval { options, .. } = answer {
+        for (name, value) in own::merged(of_message) {
+            options.entry(name).or_insert(value);
+        }
+    }
 }
 
 fn answer(

@@ -39,6 +39,7 @@ pub(super) struct Own {
 
 /// Reads the options of a call; each that is unknown or of a wrong type is noted.
 pub(super) fn read(metadata: Option<&Metadata>, notes: &mut Notes<'_>) -> Own {
+    note_shapes(metadata, notes);
     let mut given = Given { left: merged(metadata), notes };
     let mut own = Own {
         thread_id: given.text("threadId").map(ThreadId::new),
@@ -70,6 +71,16 @@ pub(super) fn read(metadata: Option<&Metadata>, notes: &mut Notes<'_>) -> Own {
     own.image_detail = own.image_detail.or_else(|| detail::openai(metadata));
     given.finish();
     own
+}
+
+/// Options that are no object cannot be read at all.
+fn note_shapes(metadata: Option<&Metadata>, notes: &mut Notes<'_>) {
+    for key in KEYS {
+        let given = metadata.and_then(|metadata| metadata.get(key));
+        if given.is_some_and(|given| !given.is_object() && !given.is_null()) {
+            notes.unsupported(format!("providerOptions.{key}"), "it must be an object; left out");
+        }
+    }
 }
 
 /// One of our options on a message or a part, null taken for absent.

@@ -146,3 +146,9 @@ fn options_reach_the_thread_and_an_open_thread_by_the_turn() {
         })
     );
 }
+
+#[test]
+fn options_that_are_no_object_are_named() {
+    assert_eq!(warned(&codex(json!("fast"))), ["no providerOptions.codex"]);
+    assert_eq!(warned(&codex(Value::Null)), [""; 0]);
+}

@@ -191,3 +191,13 @@ fn changed_instructions_follow_as_a_message_and_changed_tools_are_told() {
     let gone = planned(call("", tool("x"), Some(&marks)));
     assert_eq!((warned(&gone), gone.inject), (vec!["no system".to_owned()], vec![]));
 }
+
+#[test]
+fn an_answer_says_more_by_the_options_of_its_message() {
+    let mut told = approval("a1", true);
+    told["providerOptions"] = json!({ "codex": { "decision": "acceptForSession", "own": 1 } });
+    told["content"][0]["providerOptions"] = json!({ "codex": { "own": 2 } });
+    let plan = of_prompt(json!([user("a"), call("c1", Some("t1")), told]));
+    let [Continuation::Approval { options, .. }] = &plan.answers[..] else { panic!("{plan:?}") };
+    assert_eq!(Value::Object(options.clone()), json!({ "decision": "acceptForSession", "own": 2 }));
+}
