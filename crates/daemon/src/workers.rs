@@ -243,6 +243,18 @@ impl Workers {
         Some("nobody knows how".to_owned())
     }
 
+    /// How a worker that a daemon before us left has ended, if it has.
+    pub(crate) async fn fate(&self, tenant: &str, backend: &str) -> Option<String> {
+        #[cfg(unix)]
+        if let Some(detached) = &self.detached {
+            let kind = Kind { tenant: tenant.to_owned(), backend: backend.to_owned() };
+            return detached.fate(&kind).await;
+        }
+        // A child of that daemon, and gone with it.
+        let _ = (tenant, backend);
+        Some("with the daemon".to_owned())
+    }
+
     /// Counts, as of now.
     pub fn stats(&self) -> Stats {
         self.pool.stats()

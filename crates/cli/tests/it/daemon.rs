@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use bindery_testkit::backend::Server;
 use bindery_testkit::codex::Options;
 use bindery_testkit::model::Script;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 use crate::stage::{HANG, Stage};
 use crate::web::Web;
 
-/// A daemon with a data folder of its own, a real Codex and a scripted model.
+/// A daemon with a data folder of its own, a real Codex or the engine, and a scripted model.
 pub(crate) struct Daemon {
     child: Child,
     pub(crate) web: Web,
@@ -118,9 +119,12 @@ impl Drop for Daemon {
 fn start(stage: &Stage, folder: &TempDir, settings: &str) -> (Child, Web) {
     let (data, config) = (folder.path().join("data"), folder.path().join("bindery.toml"));
     std::fs::write(&config, settings).unwrap();
-    let args = ["serve", "--listen", "127.0.0.1:0", "--announce", "--data"];
+    let args = ["serve", "--listen", "127.0.0.1:0", "--announce"];
     let mut command = stage.bindery(&args);
-    command.arg(data).arg("--config").arg(config);
+    if Server::current() == Server::Engine {
+        command.env_remove("BINDERY_CODEX").args(["--backend", "engine"]);
+    }
+    command.arg("--data").arg(data).arg("--config").arg(config);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
