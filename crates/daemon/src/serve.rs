@@ -1,5 +1,7 @@
 //! All of it together: from settings to a running server, and back down.
 
+mod check;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::check::{Checked, check};
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
@@ -24,6 +27,9 @@ use crate::store::{Change, Store};
 use crate::tenant::{Policy, Tenant, TenantSettings, Tenants};
 use crate::turns::Runner;
 use crate::workers::{Program, Workers};
+
+/// The store's file in the data folder.
+pub const STORE: &str = "bindery.sqlite";
 
 /// The name of the tenant that is there from the first start.
 pub const FIRST_TENANT: &str = "default";
@@ -76,10 +82,7 @@ impl Server {
         let hooks = Hooks::new(store.clone());
         let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
         let listening = TcpListener::bind(config.listen).await;
-        let listener = listening.map_err(|err| Error::Config {
-            what: format!("listen on {}", config.listen),
-            why: err.to_string(),
-        })?;
+        let listener = listening.map_err(|err| unheard(&config, &err))?;
         runner.recover().await?;
         let desk = Desk::new(store.clone(), runner.clone());
         let stop = CancellationToken::new();
@@ -135,13 +138,23 @@ impl Server {
     }
 }
 
+fn unheard(config: &Config, err: &std::io::Error) -> Error {
+    let why = match err.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!("{err}; another program listens there: end it, or choose another `--listen`")
+        }
+        _ => err.to_string(),
+    };
+    Error::Config { what: format!("listen on {}", config.listen), why }
+}
+
 /// Opens the store in the data folder.
 pub fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
     let sync = match config.store.survive_power_failure {
         true => Sync::Machine,
         false => Sync::Process,
     };
-    Ok(Arc::new(Sqlite::open(&config.data.join("bindery.sqlite"), sync)?))
+    Ok(Arc::new(Sqlite::open(&config.data.join(STORE), sync)?))
 }
 
 /// Makes the data folder, for our eyes only.
@@ -199,7 +212,11 @@ async fn check_tokens(config: &Config, tenants: &Tenants) -> Result<(), Error> {
     }
     Err(Error::Config {
         what: format!("listen on {}", config.listen),
-        why: "there is no valid token; `bindery tenant token` makes one".to_owned(),
+        why: format!(
+            "others could reach it there, and there is no valid token; \
+             `bindery tenant token {FIRST_TENANT} --data {}` makes one",
+            config.data.display()
+        ),
     })
 }
 

@@ -120,6 +120,12 @@ impl Workers {
         Self::with(config, program, starter, Kinds::default(), Obituaries::default())
     }
 
+    /// Workers of which none is started: to see what there would be.
+    pub(crate) fn described(config: &Arc<Config>, program: Program) -> Self {
+        let starter = Arc::new(bindery_client::pool::Spawn::default());
+        Self::with(config, program, starter, Kinds::default(), Obituaries::default())
+    }
+
     fn with(
         config: &Arc<Config>,
         program: Program,

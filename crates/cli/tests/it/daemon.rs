@@ -53,6 +53,17 @@ impl Daemon {
         self.child.wait().unwrap().code()
     }
 
+    /// Asks it to end, and waits for that and for something else meanwhile.
+    pub(crate) async fn terminate_while<T>(
+        &mut self,
+        other: impl Future<Output = T>,
+    ) -> (Option<i32>, T) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let other = other.await;
+        (self.child.wait().unwrap().code(), other)
+    }
+
     /// Starts it again on the same data.
     pub(crate) fn again(&mut self) {
         let (child, web) = start(&self.stage, &self.folder, &self.settings);
@@ -75,6 +86,13 @@ impl Daemon {
         let output = self.stage.bindery(&all).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Other settings for the first tenant.
+    pub(crate) fn set_tenant(&self, settings: &str) {
+        let file = self.folder.path().join("tenant.toml");
+        std::fs::write(&file, settings).unwrap();
+        self.tenant(&["set", "default", "--settings", file.to_str().unwrap()]);
     }
 
     /// A thread in which every command is asked for.
