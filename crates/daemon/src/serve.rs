@@ -5,7 +5,7 @@ mod check;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +78,9 @@ impl Server {
         let tenants = Tenants::new(store.clone());
         let first_token = first_tenant(&config, &tenants).await?;
         check_tokens(&config, &tenants).await?;
+        for tenant in exposed(&config.data, &tenants).await? {
+            tracing::warn!(tenant, "its threads can write to our data; choose another `--data`");
+        }
         let workers = workers(&config, store.clone())?;
         let hooks = Hooks::new(store.clone());
         let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
@@ -200,6 +203,15 @@ async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<Strin
     Ok(Some(token))
 }
 
+/// Tenants whose root holds the data folder: what runs in their threads may write to it.
+async fn exposed(data: &Path, tenants: &Tenants) -> Result<Vec<String>, Error> {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let data = real(data);
+    let inside = |tenant: &Tenant| data.starts_with(real(&tenant.settings.root));
+    let all = tenants.list().await?.into_iter();
+    Ok(all.filter(inside).map(|tenant| tenant.name).collect())
+}
+
 /// Where others can reach us there must be something to tell them apart by.
 async fn check_tokens(config: &Config, tenants: &Tenants) -> Result<(), Error> {
     if config.listen.ip().is_loopback() {
@@ -245,7 +257,7 @@ fn write_secret(path: &Path, secret: &str) -> Result<(), Error> {
     writeln!(file, "{secret}").map_err(|err| Error::io(path, err))
 }
 
-/// Forgets the events of turns that ended long ago.
+/// Forgets the events of turns that ended long ago, and uploads that nobody has used since.
 async fn forget(app: App) {
     let days = i64::from(app.config.store.retention_days);
     if days == 0 {
@@ -255,6 +267,11 @@ async fn forget(app: App) {
         let before = clock::now() - days * 24 * 3600 * 1000;
         if let Err(err) = app.store.commit(vec![Change::Forget { before }]).await {
             tracing::error!(%err, "old events are not forgotten");
+        }
+        let kept = Duration::from_secs(days.unsigned_abs() * 24 * 3600);
+        let before = SystemTime::now().checked_sub(kept).unwrap_or(SystemTime::UNIX_EPOCH);
+        if let Err(err) = http::uploads::sweep(&app, before).await {
+            tracing::error!(%err, "old uploads are not removed");
         }
         tokio::select! {
             () = app.stop.cancelled() => return,

@@ -3,6 +3,8 @@
 
 mod web;
 
+mod delay;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -65,11 +67,14 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
         0 => own.call(&options),
         _ => Ok(web.call(&body)?.time),
     })?;
+    let delays = delay::measure(&daemon.url, &daemon.token, &folder)?;
     let before = cpu::live_threads(daemon.child.id())?;
     let long = web.call(&self::body(LONG, &folder))?;
     let spent = cpu::live_threads(daemon.child.id())?.saturating_sub(before);
     ensure!(long.parts > LONG, "only {} parts came", long.parts);
-    report(&starts, idle, &times, long.parts as f64 / spent.as_secs_f64())
+    let mut report = report(&starts, idle, &times, long.parts as f64 / spent.as_secs_f64())?;
+    report.tables.push(delay::table(&delays));
+    Ok(report)
 }
 
 /// A program that can stand where Codex would.
@@ -160,16 +165,21 @@ impl Own {
     }
 }
 
-fn prompt(say: usize) -> String {
-    Part { tag: "piece".to_owned(), say, ..Part::default() }.prompt()
+fn piece(say: usize) -> Part {
+    Part { tag: "piece".to_owned(), say, ..Part::default() }
 }
 
 fn question(say: usize) -> CallOptions {
-    CallOptions { prompt: Prompt::user(prompt(say)), ..CallOptions::default() }
+    CallOptions { prompt: Prompt::user(piece(say).prompt()), ..CallOptions::default() }
 }
 
 fn body(say: usize, folder: &Path) -> Value {
-    let prompt = json!([{ "role": "user", "content": [{ "type": "text", "text": prompt(say) }] }]);
+    asking(&piece(say), folder)
+}
+
+fn asking(part: &Part, folder: &Path) -> Value {
+    let text = part.prompt();
+    let prompt = json!([{ "role": "user", "content": [{ "type": "text", "text": text }] }]);
     json!({
         "specification": "v3",
         "options": { "prompt": prompt },

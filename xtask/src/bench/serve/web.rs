@@ -37,6 +37,33 @@ impl Web {
 
     /// Calls the language model, and reads all its parts.
     pub(super) fn call(&mut self, body: &Value) -> anyhow::Result<Called> {
+        let begun = Instant::now();
+        let all = self.read(body, |_| ())?;
+        let time = begun.elapsed();
+        let text = String::from_utf8_lossy(&all);
+        ensure!(text.starts_with("HTTP/1.1 200") && text.contains("[DONE]"), "it failed: {text}");
+        Ok(Called { time, parts: text.matches("id: ").count() })
+    }
+
+    /// The same; each part is heard as soon as it is there.
+    pub(super) fn follow(
+        &mut self,
+        body: &Value,
+        mut hear: impl FnMut(&str),
+    ) -> anyhow::Result<()> {
+        let mut heard = 0;
+        let all = self.read(body, |all| {
+            while let Some(end) = all[heard..].iter().position(|byte| *byte == b'\n') {
+                let line = String::from_utf8_lossy(&all[heard..heard + end]);
+                line.strip_prefix("data: ").iter().for_each(|data| hear(data.trim_end()));
+                heard += end + 1;
+            }
+        })?;
+        ensure!(all.starts_with(b"HTTP/1.1 200"), "it failed: {}", String::from_utf8_lossy(&all));
+        Ok(())
+    }
+
+    fn read(&mut self, body: &Value, mut more: impl FnMut(&[u8])) -> anyhow::Result<Vec<u8>> {
         let body = body.to_string();
         let request = format!(
             "POST /v1/language-model/stream HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
@@ -45,17 +72,14 @@ impl Web {
             self.token,
             body.len()
         );
-        let begun = Instant::now();
         self.stream.write_all(request.as_bytes())?;
         let (mut all, mut piece) = (Vec::new(), vec![0; 256 * 1024]);
         while !all.ends_with(END) {
             let read = self.stream.read(&mut piece)?;
             ensure!(read > 0, "the connection was closed: {}", String::from_utf8_lossy(&all));
             all.extend_from_slice(&piece[..read]);
+            more(&all);
         }
-        let time = begun.elapsed();
-        let text = String::from_utf8_lossy(&all);
-        ensure!(text.starts_with("HTTP/1.1 200") && text.contains("[DONE]"), "it failed: {text}");
-        Ok(Called { time, parts: text.matches("id: ").count() })
+        Ok(all)
     }
 }
