@@ -171,6 +171,10 @@ impl Error {
             }
             Self::Limit { what: DISK, .. } => "let old turns be forgotten, or raise the limit",
             Self::Limit { .. } => "wait for running turns, or raise the tenant's limits",
+            Self::NotFound { what: "tenant", .. } => "`bindery tenant list` names those there are",
+            Self::NotFound { what: "token", .. } => {
+                "it is void already or was never there; `bindery tenant list` names tokens"
+            }
             Self::KeyReused(_) => "use another key for another request",
             Self::Client(err) => return err.hint(),
             Self::Prompt(err) => return err.hint(),

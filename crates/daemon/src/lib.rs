@@ -24,6 +24,8 @@ pub mod turns;
 
 pub mod interrupts;
 
+pub mod shelf;
+
 pub mod http;
 
 pub mod logging;

@@ -10,11 +10,7 @@ use crate::secret;
 
 /// Begins to log; a second call changes nothing.
 pub fn begin(log: &Log) -> Result<(), Error> {
-    let bad = |err: tracing_subscriber::filter::ParseError| Error::Config {
-        what: "log.filter".to_owned(),
-        why: err.to_string(),
-    };
-    let filter = EnvFilter::builder().parse(&log.filter).map_err(bad)?;
+    let filter = filter(log)?;
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Masked(std::io::stderr()));
     // It fails only if there is a log already, which is what we want.
@@ -23,6 +19,19 @@ pub fn begin(log: &Log) -> Result<(), Error> {
         false => builder.with_target(false).try_init(),
     };
     Ok(())
+}
+
+/// Whether what is to be logged is said in a way that is understood.
+pub fn check(log: &Log) -> Result<(), Error> {
+    filter(log).map(drop)
+}
+
+fn filter(log: &Log) -> Result<EnvFilter, Error> {
+    let bad = |err: tracing_subscriber::filter::ParseError| Error::Config {
+        what: "log.filter".to_owned(),
+        why: err.to_string(),
+    };
+    EnvFilter::builder().parse(&log.filter).map_err(bad)
 }
 
 /// Lines on their way out, without the secrets that got into them.

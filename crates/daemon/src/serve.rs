@@ -1,14 +1,17 @@
 //! All of it together: from settings to a running server, and back down.
 
+mod check;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::check::{Checked, check};
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
@@ -24,6 +27,9 @@ use crate::store::{Change, Store};
 use crate::tenant::{Policy, Tenant, TenantSettings, Tenants};
 use crate::turns::Runner;
 use crate::workers::{Program, Workers};
+
+/// The store's file in the data folder.
+pub const STORE: &str = "bindery.sqlite";
 
 /// The name of the tenant that is there from the first start.
 pub const FIRST_TENANT: &str = "default";
@@ -72,14 +78,14 @@ impl Server {
         let tenants = Tenants::new(store.clone());
         let first_token = first_tenant(&config, &tenants).await?;
         check_tokens(&config, &tenants).await?;
+        for tenant in exposed(&config.data, &tenants).await? {
+            tracing::warn!(tenant, "its threads can write to our data; choose another `--data`");
+        }
         let workers = workers(&config, store.clone())?;
         let hooks = Hooks::new(store.clone());
         let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
         let listening = TcpListener::bind(config.listen).await;
-        let listener = listening.map_err(|err| Error::Config {
-            what: format!("listen on {}", config.listen),
-            why: err.to_string(),
-        })?;
+        let listener = listening.map_err(|err| unheard(&config, &err))?;
         runner.recover().await?;
         let desk = Desk::new(store.clone(), runner.clone());
         let stop = CancellationToken::new();
@@ -135,13 +141,23 @@ impl Server {
     }
 }
 
+fn unheard(config: &Config, err: &std::io::Error) -> Error {
+    let why = match err.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!("{err}; another program listens there: end it, or choose another `--listen`")
+        }
+        _ => err.to_string(),
+    };
+    Error::Config { what: format!("listen on {}", config.listen), why }
+}
+
 /// Opens the store in the data folder.
 pub fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
     let sync = match config.store.survive_power_failure {
         true => Sync::Machine,
         false => Sync::Process,
     };
-    Ok(Arc::new(Sqlite::open(&config.data.join("bindery.sqlite"), sync)?))
+    Ok(Arc::new(Sqlite::open(&config.data.join(STORE), sync)?))
 }
 
 /// Makes the data folder, for our eyes only.
@@ -193,6 +209,15 @@ async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<Strin
     Ok(Some(token))
 }
 
+/// Tenants whose root holds the data folder: what runs in their threads may write to it.
+async fn exposed(data: &Path, tenants: &Tenants) -> Result<Vec<String>, Error> {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let data = real(data);
+    let inside = |tenant: &Tenant| data.starts_with(real(&tenant.settings.root));
+    let all = tenants.list().await?.into_iter();
+    Ok(all.filter(inside).map(|tenant| tenant.name).collect())
+}
+
 /// Where others can reach us there must be something to tell them apart by.
 async fn check_tokens(config: &Config, tenants: &Tenants) -> Result<(), Error> {
     if config.listen.ip().is_loopback() {
@@ -205,7 +230,11 @@ async fn check_tokens(config: &Config, tenants: &Tenants) -> Result<(), Error> {
     }
     Err(Error::Config {
         what: format!("listen on {}", config.listen),
-        why: "there is no valid token; `bindery tenant token` makes one".to_owned(),
+        why: format!(
+            "others could reach it there, and there is no valid token; \
+             `bindery tenant token {FIRST_TENANT} --data {}` makes one",
+            config.data.display()
+        ),
     })
 }
 
@@ -234,7 +263,7 @@ fn write_secret(path: &Path, secret: &str) -> Result<(), Error> {
     writeln!(file, "{secret}").map_err(|err| Error::io(path, err))
 }
 
-/// Forgets the events of turns that ended long ago.
+/// Forgets the events of turns that ended long ago, and uploads that nobody has used since.
 async fn forget(app: App) {
     let days = i64::from(app.config.store.retention_days);
     if days == 0 {
@@ -244,6 +273,11 @@ async fn forget(app: App) {
         let before = clock::now() - days * 24 * 3600 * 1000;
         if let Err(err) = app.store.commit(vec![Change::Forget { before }]).await {
             tracing::error!(%err, "old events are not forgotten");
+        }
+        let kept = Duration::from_secs(days.unsigned_abs() * 24 * 3600);
+        let before = SystemTime::now().checked_sub(kept).unwrap_or(SystemTime::UNIX_EPOCH);
+        if let Err(err) = http::uploads::sweep(&app, before).await {
+            tracing::error!(%err, "old uploads are not removed");
         }
         tokio::select! {
             () = app.stop.cancelled() => return,

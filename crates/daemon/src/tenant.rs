@@ -6,6 +6,8 @@ mod paths;
 
 mod policy;
 
+mod settings;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -14,6 +16,7 @@ use serde_json::Value;
 
 pub use self::access::{Caller, Tenants};
 pub use self::paths::{confined, within};
+pub use self::settings::SettingsFile;
 use crate::clock::Millis;
 
 /// A user of the daemon, apart from all others.
@@ -78,8 +81,10 @@ pub struct Limits {
     /// Turns that wait, in all threads.
     pub queue: usize,
     /// Turns that wait in one thread.
+    #[serde(alias = "thread_queue")]
     pub thread_queue: usize,
     /// Requests a minute.
+    #[serde(alias = "requests_per_minute")]
     pub requests_per_minute: u32,
     /// Bytes of uploads and events on disk.
     pub disk: u64,
@@ -96,6 +101,7 @@ impl Default for Limits {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Policy {
     /// `danger-full-access`: commands outside the sandbox.
+    #[serde(alias = "full_access")]
     pub full_access: bool,
     /// Overrides of `config.toml`, and parameters that are passed through unread.
     pub config: bool,
@@ -120,13 +126,14 @@ pub struct HookTool {
     /// What the model is told of it.
     pub description: String,
     /// JSON Schema of its input.
+    #[serde(alias = "input_schema")]
     pub input_schema: Value,
     /// Who runs it.
     pub url: String,
     /// What the calls are signed with.
     pub secret: String,
     /// How long it may take, in seconds.
-    #[serde(default = "half_a_minute")]
+    #[serde(default = "half_a_minute", alias = "timeout_seconds")]
     pub timeout_seconds: u64,
 }
 

@@ -73,6 +73,8 @@ pub(crate) struct Live {
     pub(crate) interrupts: Interrupts,
     /// Set when somebody wants it stopped.
     pub(crate) stop: CancellationToken,
+    /// How the worker that ran it before us has ended, if it has.
+    pub(crate) gone: Option<String>,
     control: Mutex<Option<TurnControl>>,
 }
 
@@ -82,6 +84,7 @@ impl Live {
             log: Arc::new(Log::new(&turn.id, turn.last)),
             interrupts: Interrupts::default(),
             stop: CancellationToken::new(),
+            gone: None,
             control: Mutex::default(),
         }
     }

@@ -120,6 +120,12 @@ impl Workers {
         Self::with(config, program, starter, Kinds::default(), Obituaries::default())
     }
 
+    /// Workers of which none is started: to see what there would be.
+    pub(crate) fn described(config: &Arc<Config>, program: Program) -> Self {
+        let starter = Arc::new(bindery_client::pool::Spawn::default());
+        Self::with(config, program, starter, Kinds::default(), Obituaries::default())
+    }
+
     fn with(
         config: &Arc<Config>,
         program: Program,
@@ -241,6 +247,18 @@ impl Workers {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Some("nobody knows how".to_owned())
+    }
+
+    /// How a worker that a daemon before us left has ended, if it has.
+    pub(crate) async fn fate(&self, tenant: &str, backend: &str) -> Option<String> {
+        #[cfg(unix)]
+        if let Some(detached) = &self.detached {
+            let kind = Kind { tenant: tenant.to_owned(), backend: backend.to_owned() };
+            return detached.fate(&kind).await;
+        }
+        // A child of that daemon, and gone with it.
+        let _ = (tenant, backend);
+        Some("with the daemon".to_owned())
     }
 
     /// Counts, as of now.

@@ -62,3 +62,27 @@ fn engine() -> PathBuf {
     );
     path
 }
+
+/// Makes each function a test of both servers.
+#[macro_export]
+macro_rules! on_both {
+    ($($test:ident,)+) => {
+        mod codex {
+            $(
+                #[tokio::test]
+                async fn $test() {
+                    $crate::backend::Server::Codex.run(super::$test()).await;
+                }
+            )+
+        }
+
+        mod engine {
+            $(
+                #[tokio::test]
+                async fn $test() {
+                    $crate::backend::Server::Engine.run(super::$test()).await;
+                }
+            )+
+        }
+    };
+}

@@ -3,6 +3,8 @@
 
 mod acp;
 
+mod delay;
+
 mod peer;
 
 mod web;
@@ -84,9 +86,12 @@ fn ours(bindery: &Path, folder: &Path, rounds: usize) -> anyhow::Result<Report> 
         0 => own.call(&options),
         _ => Ok(web.call(&body)?.time),
     })?;
+    let delays = delay::measure(&daemon.url, &daemon.token, folder)?;
     let call = daemon.pace(|| web.call(&self::body(PIECES, folder)))?;
     let turn = log_pace(bindery)?;
-    Ok(report(&starts, idle, &times, [call, turn]))
+    let mut report = report(&starts, idle, &times, [call, turn]);
+    report.tables.push(delay::table(&delays));
+    Ok(report)
 }
 
 /// The pace of a turn's log, kept before it is shown, to one reader. The worker is the engine: one
@@ -232,16 +237,21 @@ impl Own {
     }
 }
 
-fn prompt(say: usize) -> String {
-    Part { tag: "piece".to_owned(), say, ..Part::default() }.prompt()
+fn piece(say: usize) -> Part {
+    Part { tag: "piece".to_owned(), say, ..Part::default() }
 }
 
 fn question(say: usize) -> CallOptions {
-    CallOptions { prompt: Prompt::user(prompt(say)), ..CallOptions::default() }
+    CallOptions { prompt: Prompt::user(piece(say).prompt()), ..CallOptions::default() }
 }
 
 fn body(say: usize, folder: &Path) -> Value {
-    let prompt = json!([{ "role": "user", "content": [{ "type": "text", "text": prompt(say) }] }]);
+    asking(&piece(say), folder)
+}
+
+fn asking(part: &Part, folder: &Path) -> Value {
+    let text = part.prompt();
+    let prompt = json!([{ "role": "user", "content": [{ "type": "text", "text": text }] }]);
     json!({
         "specification": "v3",
         "options": { "prompt": prompt },

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use bindery_daemon::config::{Backend, Config, Flags};
 use bindery_daemon::logging;
-use bindery_daemon::serve::{Leave, Server};
+use bindery_daemon::serve::{Leave, Server, check};
 use bindery_daemon::workers::Program;
 use serde_json::json;
 
@@ -79,13 +79,11 @@ impl Serve {
         };
         let env = |name: &str| std::env::var(name).ok();
         let config = Config::load(self.config.as_deref(), env, flags).map_err(hinted)?;
+        if self.check {
+            return show_check(config).await;
+        }
         logging::begin(&config.log).map_err(hinted)?;
         let server = Server::start(config, Program::current()?).await.map_err(hinted)?;
-        if self.check {
-            server.run(std::future::ready(Leave::Workers)).await.map_err(hinted)?;
-            std::io::stdout().write_all(b"everything is in order\n")?;
-            return Ok(ExitCode::SUCCESS);
-        }
         self.tell(&server).await?;
         let stop = stop(self.exit_with_parent, self.ephemeral)?;
         server.run(stop).await.map_err(hinted)?;
@@ -118,6 +116,25 @@ impl Serve {
         }
         Ok(())
     }
+}
+
+/// Looks, and tells what there is.
+async fn show_check(config: Config) -> anyhow::Result<ExitCode> {
+    let listen = config.listen;
+    let found = check(config, Program::current()?).await.map_err(hinted)?;
+    let tenants = match found.known {
+        Some((tenants, tokens)) => format!("{tenants}, with {tokens} valid tokens"),
+        None => "the first start makes one, and a token".to_owned(),
+    };
+    let running = if found.running { ", in use by a daemon that runs" } else { "" };
+    let text = format!(
+        "listen   {listen}\ndata     {}{running}\nbackend  {}\ntenants  {tenants}\n\
+         everything is in order\n",
+        found.data.display(),
+        found.backend
+    );
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What the server says, with its hint.

@@ -1,18 +1,23 @@
 //! `bindery tenant`: who may use a server.
 
+mod told;
+
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bindery_daemon::config::{Config, Flags};
-use bindery_daemon::serve::{make_data, open_store};
-use bindery_daemon::tenant::{TenantSettings, Tenants};
+use bindery_daemon::serve::{STORE, make_data, open_store};
+use bindery_daemon::tenant::{SettingsFile, TenantSettings, Tenants};
 
+use self::told::Told;
 use super::serve::hinted;
+use crate::failure::Hinted;
 
 /// Add, list and revoke the users of `bindery serve`
 ///
-/// Works on the data folder, also while a server runs on it: what is revoked is void at once.
+/// Works on the data folder, also while a server runs on it: what is revoked is void at once, and
+/// settings count from the next request on.
 #[derive(Debug, clap::Args)]
 pub struct Tenant {
     /// The data folder of the server [default: bindery-data]
@@ -21,6 +26,9 @@ pub struct Tenant {
     /// Settings of the server, as TOML
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     action: Action,
 }
@@ -43,6 +51,17 @@ enum Action {
         /// Let it override Codex's settings
         #[arg(long)]
         allow_config: bool,
+        /// Its limits, policy, webhooks, tools and environment, as TOML
+        #[arg(long, value_name = "FILE")]
+        settings: Option<PathBuf>,
+    },
+    /// Change a tenant's settings
+    Set {
+        /// The tenant
+        tenant: String,
+        /// Its limits, policy, webhooks, tools and environment, as TOML; what is not named stays
+        #[arg(long, value_name = "FILE")]
+        settings: PathBuf,
     },
     /// List tenants and their tokens
     List,
@@ -71,61 +90,75 @@ impl Tenant {
         let env = |name: &str| std::env::var(name).ok();
         let mut config = Config::load(self.config.as_deref(), env, flags).map_err(hinted)?;
         config.data = std::path::absolute(&config.data)?;
-        make_data(&config.data).map_err(hinted)?;
+        match &self.action {
+            Action::Add { .. } => make_data(&config.data).map_err(hinted)?,
+            _ => must_be_there(&config.data)?,
+        }
         let store = open_store(&config).map_err(hinted)?;
-        let text = act(&config, &Tenants::new(store.clone()), self.action).await;
+        let told = act(&config.data, &Tenants::new(store.clone()), self.action).await;
         store.close().await.map_err(|err| hinted(err.into()))?;
-        std::io::stdout().write_all(text?.as_bytes())?;
+        let text = if self.json { format!("{}\n", told?.json()) } else { told?.text() };
+        std::io::stdout().write_all(text.as_bytes())?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-async fn act(config: &Config, tenants: &Tenants, action: Action) -> anyhow::Result<String> {
+/// A data folder that is misspelt must not come to be.
+fn must_be_there(data: &Path) -> anyhow::Result<()> {
+    if data.join(STORE).exists() {
+        return Ok(());
+    }
+    let message = format!("no server has kept anything in `{}`", data.display());
+    let hint = "name its data folder with `--data DIR` or `--config FILE`".to_owned();
+    Err(Hinted { message, hint, misuse: false }.into())
+}
+
+async fn act(data: &Path, tenants: &Tenants, action: Action) -> anyhow::Result<Told> {
     match action {
-        Action::Add { name, codex_home, root, full_access, allow_config } => {
-            let own = config.data.join("tenants").join(&name);
+        Action::Add { name, codex_home, root, full_access, allow_config, settings } => {
+            let own = data.join("tenants").join(&name);
             let home = codex_home.unwrap_or_else(|| own.join("codex"));
             let root = root.unwrap_or_else(|| own.join("work"));
-            let mut settings =
+            let mut new =
                 TenantSettings::new(std::path::absolute(home)?, std::path::absolute(root)?);
-            settings.policy.full_access = full_access;
-            settings.policy.config = allow_config;
-            let folders = [settings.codex_home.clone(), settings.root.clone()];
-            let tenant = tenants.add(&name, settings).await.map_err(hinted)?;
+            take(settings.as_deref(), &mut new)?;
+            new.policy.full_access |= full_access;
+            new.policy.config |= allow_config;
+            let folders = [new.codex_home.clone(), new.root.clone()];
+            let tenant = tenants.add(&name, new).await.map_err(hinted)?;
             for folder in folders {
                 make_data(&folder).map_err(hinted)?;
             }
             let token = tenants.token(&tenant, "first token", false).await.map_err(hinted)?;
-            Ok(format!("{token}\n"))
+            Ok(Told::Added { tenant: Box::new(tenant), token })
         }
-        Action::List => list(tenants).await,
+        Action::Set { tenant, settings } => {
+            let mut tenant = tenants.find(&tenant).await.map_err(hinted)?;
+            take(Some(&settings), &mut tenant.settings)?;
+            tenants.set(&tenant).await.map_err(hinted)?;
+            Ok(Told::Set(Box::new(tenant)))
+        }
+        Action::List => {
+            let mut all = Vec::new();
+            for tenant in tenants.list().await.map_err(hinted)? {
+                let tokens = tenants.tokens(&tenant).await.map_err(hinted)?;
+                all.push((tenant, tokens));
+            }
+            Ok(Told::List(all))
+        }
         Action::Token { tenant, name, admin } => {
             let tenant = tenants.find(&tenant).await.map_err(hinted)?;
             let token = tenants.token(&tenant, &name, admin).await.map_err(hinted)?;
-            Ok(format!("{token}\n"))
+            Ok(Told::Token { tenant: tenant.name, token })
         }
         Action::Revoke { token } => {
             tenants.revoke(&token).await.map_err(hinted)?;
-            Ok(format!("revoked {token}\n"))
+            Ok(Told::Revoked(token))
         }
     }
 }
 
-async fn list(tenants: &Tenants) -> anyhow::Result<String> {
-    let mut text = String::new();
-    for tenant in tenants.list().await.map_err(hinted)? {
-        let settings = &tenant.settings;
-        text.push_str(&format!(
-            "{}  home {}  root {}\n",
-            tenant.name,
-            settings.codex_home.display(),
-            settings.root.display()
-        ));
-        for token in tenants.tokens(&tenant).await.map_err(hinted)? {
-            let admin = if token.admin { "  admin" } else { "" };
-            let state = if token.revoked.is_some() { "  revoked" } else { "" };
-            text.push_str(&format!("  {}  {}{admin}{state}\n", token.id, token.name));
-        }
-    }
-    Ok(text)
+fn take(file: Option<&Path>, settings: &mut TenantSettings) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    SettingsFile::read(file).and_then(|file| file.apply(settings)).map_err(hinted)
 }

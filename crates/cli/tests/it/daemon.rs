@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use bindery_testkit::backend::Server;
 use bindery_testkit::codex::Options;
 use bindery_testkit::model::Script;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 use crate::stage::{HANG, Stage};
 use crate::web::Web;
 
-/// A daemon with a data folder of its own, a real Codex and a scripted model.
+/// A daemon with a data folder of its own, a real Codex or the engine, and a scripted model.
 pub(crate) struct Daemon {
     child: Child,
     pub(crate) web: Web,
@@ -52,6 +53,17 @@ impl Daemon {
         self.child.wait().unwrap().code()
     }
 
+    /// Asks it to end, and waits for that and for something else meanwhile.
+    pub(crate) async fn terminate_while<T>(
+        &mut self,
+        other: impl Future<Output = T>,
+    ) -> (Option<i32>, T) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let other = other.await;
+        (self.child.wait().unwrap().code(), other)
+    }
+
     /// Starts it again on the same data.
     pub(crate) fn again(&mut self) {
         let (child, web) = start(&self.stage, &self.folder, &self.settings);
@@ -74,6 +86,13 @@ impl Daemon {
         let output = self.stage.bindery(&all).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Other settings for the first tenant.
+    pub(crate) fn set_tenant(&self, settings: &str) {
+        let file = self.folder.path().join("tenant.toml");
+        std::fs::write(&file, settings).unwrap();
+        self.tenant(&["set", "default", "--settings", file.to_str().unwrap()]);
     }
 
     /// A thread in which every command is asked for.
@@ -118,9 +137,12 @@ impl Drop for Daemon {
 fn start(stage: &Stage, folder: &TempDir, settings: &str) -> (Child, Web) {
     let (data, config) = (folder.path().join("data"), folder.path().join("bindery.toml"));
     std::fs::write(&config, settings).unwrap();
-    let args = ["serve", "--listen", "127.0.0.1:0", "--announce", "--data"];
+    let args = ["serve", "--listen", "127.0.0.1:0", "--announce"];
     let mut command = stage.bindery(&args);
-    command.arg(data).arg("--config").arg(config);
+    if Server::current() == Server::Engine {
+        command.env_remove("BINDERY_CODEX").args(["--backend", "engine"]);
+    }
+    command.arg("--data").arg(data).arg("--config").arg(config);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();

@@ -62,4 +62,16 @@ mod daemon;
 mod serve;
 
 #[cfg(target_os = "linux")]
+mod receiver;
+
+#[cfg(target_os = "linux")]
+mod hooks;
+
+#[cfg(target_os = "linux")]
+mod routes;
+
+#[cfg(target_os = "linux")]
+mod tenant;
+
+#[cfg(target_os = "linux")]
 mod parent;

@@ -1,4 +1,4 @@
-//! The daemon on the real Codex: turns and questions that outlive clients, workers and daemons.
+//! The daemon on the real Codex and on the engine: turns and questions that outlive clients, workers and daemons.
 
 use bindery_testkit::model::{Reply, Step};
 use serde_json::{Value, json};
@@ -7,11 +7,21 @@ use crate::daemon::Daemon;
 use crate::stage::HANG;
 use crate::web::{Heard, Web, sketch, text};
 
+bindery_testkit::on_both! {
+    a_turn_is_told_to_whoever_comes_and_whenever,
+    a_turn_outlives_its_client_and_the_daemon_and_is_told_once,
+    an_answer_counts_once_and_only_if_it_was_offered,
+    no_answer_in_time_means_no,
+    a_worker_that_dies_ends_its_turn_with_the_reason_and_the_question_is_asked_again,
+    turns_of_a_thread_wait_for_each_other_and_a_key_counts_once,
+    a_worker_whose_daemon_does_not_come_back_is_ended,
+    the_tools_of_a_caller_are_asked_and_answered,
+}
+
 fn is(kind: &str) -> impl Fn(&Heard) -> bool {
     move |heard| heard.data["type"] == kind || heard.event == kind
 }
 
-#[tokio::test]
 async fn a_turn_is_told_to_whoever_comes_and_whenever() {
     let daemon = Daemon::new(vec![Reply::new([Step::chunked("one two three", 2)])]);
     let thread = daemon.thread(json!({})).await;
@@ -86,7 +96,6 @@ async fn answer(web: &Web, token: &str, answer: Value) -> (u16, String) {
     (status, said["code"].as_str().unwrap_or("fine").to_owned())
 }
 
-#[tokio::test]
 async fn a_turn_outlives_its_client_and_the_daemon_and_is_told_once() {
     let first = [Step::chunked("I shall run it. ", 3), Step::exec("echo ran > ran", "c1")];
     let mut daemon = Daemon::new(vec![
@@ -124,7 +133,6 @@ async fn a_turn_outlives_its_client_and_the_daemon_and_is_told_once() {
     assert_eq!(record["answer"], yes());
 }
 
-#[tokio::test]
 async fn an_answer_counts_once_and_only_if_it_was_offered() {
     let (daemon, thread, turn, token) = asking("").await;
     let other = daemon.web.with(&daemon.tenant(&["add", "other"]));
@@ -151,7 +159,6 @@ async fn an_answer_counts_once_and_only_if_it_was_offered() {
     assert_eq!(text(&all), "fine");
 }
 
-#[tokio::test]
 async fn no_answer_in_time_means_no() {
     let (daemon, _, turn, token) = asking("[turns]\nanswer_seconds = 1").await;
     let all = daemon.web.follow(&turn, 0).await.rest().await;
@@ -161,7 +168,6 @@ async fn no_answer_in_time_means_no() {
     assert_eq!(late, (409, "interrupt_expired".to_owned()));
 }
 
-#[tokio::test]
 async fn a_worker_that_dies_ends_its_turn_with_the_reason_and_the_question_is_asked_again() {
     let (daemon, thread, turn, token) = asking("").await;
     let worker = rustix::process::Pid::from_raw(daemon.workers()[0]).unwrap();
@@ -188,7 +194,6 @@ async fn a_worker_that_dies_ends_its_turn_with_the_reason_and_the_question_is_as
     assert_eq!(turns["data"].as_array().unwrap().len(), 2);
 }
 
-#[tokio::test]
 async fn turns_of_a_thread_wait_for_each_other_and_a_key_counts_once() {
     let first = Reply::new([Step::gate("first"), Step::text("one")]);
     let daemon = Daemon::new(vec![first, Reply::text("two")]);
@@ -217,7 +222,6 @@ async fn turns_of_a_thread_wait_for_each_other_and_a_key_counts_once() {
     assert_eq!(text(&daemon.web.follow(two, 0).await.rest().await), "two");
 }
 
-#[tokio::test]
 async fn a_worker_whose_daemon_does_not_come_back_is_ended() {
     let (mut daemon, _, turn, token) = asking("[workers]\norphan_seconds = 2").await;
     let worker = daemon.workers()[0];
@@ -232,12 +236,14 @@ async fn a_worker_whose_daemon_does_not_come_back_is_ended() {
     tokio::time::timeout(HANG, ended).await.expect("the guard ends the worker");
     daemon.again();
     let all = daemon.web.follow(&turn, 0).await.rest().await;
-    assert_eq!(all.last().unwrap().data["state"], "failed");
-    assert_eq!(all.last().unwrap().data["resumable"], true);
+    let end = &all.last().unwrap().data;
+    assert_eq!((&end["state"], &end["resumable"]), (&json!("failed"), &json!(true)));
+    let why = "the worker ended: its guard ended it: no daemon came back within 2 s";
+    assert_eq!(end["error"], json!({ "code": "worker_gone", "message": why }));
+    assert_eq!(all.iter().filter(|heard| heard.data["type"] == "error").count(), 1);
     assert_eq!(answer(&daemon.web, &token, yes()).await, (409, "interrupt_over".to_owned()));
 }
 
-#[tokio::test]
 async fn the_tools_of_a_caller_are_asked_and_answered() {
     let call = Step::call("weather", json!({ "city": "Rome" }), "c1");
     let daemon =

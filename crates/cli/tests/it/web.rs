@@ -48,11 +48,7 @@ impl Web {
     ) -> (u16, Value) {
         let asking = async {
             let (status, mut reader) = self.open(method, path, body, headers).await;
-            let mut text = String::new();
-            while let Some(line) = reader.line().await {
-                text.push_str(&line);
-            }
-            (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+            (status, serde_json::from_str(&reader.all().await).unwrap_or(Value::Null))
         };
         timeout(HANG, asking).await.expect("the server does not answer")
     }
@@ -68,6 +64,25 @@ impl Web {
         Events { lines }
     }
 
+    /// Sends bytes of another type than JSON.
+    pub(crate) async fn send(&self, path: &str, kind: &str, body: &[u8]) -> (u16, Value) {
+        let sending = async {
+            let head = format!("{}content-type: {kind}\r\n", self.head("POST", path));
+            let (status, mut lines) = self.exchange(head, body).await;
+            (status, serde_json::from_str(&lines.all().await).unwrap_or(Value::Null))
+        };
+        timeout(HANG, sending).await.expect("the server does not answer")
+    }
+
+    fn head(&self, method: &str, path: &str) -> String {
+        let mut head =
+            format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
+        if !self.token.is_empty() {
+            head.push_str(&format!("authorization: Bearer {}\r\n", self.token));
+        }
+        head
+    }
+
     async fn open(
         &self,
         method: &str,
@@ -75,20 +90,19 @@ impl Web {
         body: Option<Value>,
         headers: &[(&str, &str)],
     ) -> (u16, Lines) {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
-        let mut head =
-            format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
-        let given = |name: &str| headers.iter().any(|(known, _)| *known == name);
-        if !self.token.is_empty() && !given("authorization") {
-            head.push_str(&format!("authorization: Bearer {}\r\n", self.token));
-        }
+        let mut head = self.head(method, path);
         let body = body.map(|body| body.to_string()).unwrap_or_default();
-        if !body.is_empty() && !given("content-type") {
+        if !body.is_empty() {
             head.push_str("content-type: application/json\r\n");
         }
         headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
-        head.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
-        stream.write_all(head.as_bytes()).await.unwrap();
+        self.exchange(head, body.as_bytes()).await
+    }
+
+    async fn exchange(&self, mut head: String, body: &[u8]) -> (u16, Lines) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+        stream.write_all(&[head.as_bytes(), body].concat()).await.unwrap();
         let mut reader = BufReader::new(stream);
         let (mut status, mut chunked) = (0, false);
         loop {
@@ -103,7 +117,7 @@ impl Web {
             }
             chunked |= line == "transfer-encoding: chunked";
         }
-        (status, Lines { reader, chunked, rest: Vec::new(), over: false })
+        (status, Lines { reader, chunked, rest: Vec::new(), over: false, in_order: false })
     }
 }
 
@@ -113,9 +127,19 @@ pub(crate) struct Lines {
     chunked: bool,
     rest: Vec<u8>,
     over: bool,
+    /// It said that it was over.
+    in_order: bool,
 }
 
 impl Lines {
+    async fn all(&mut self) -> String {
+        let mut text = String::new();
+        while let Some(line) = self.line().await {
+            text.push_str(&line);
+        }
+        text
+    }
+
     async fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -139,6 +163,7 @@ impl Lines {
         }
         let mut size = String::new();
         let read = self.reader.read_line(&mut size).await;
+        self.in_order = size.trim() == "0";
         let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
         let mut chunk = vec![0; size + 2];
         if read.is_err() || size == 0 || self.reader.read_exact(&mut chunk).await.is_err() {
@@ -186,6 +211,15 @@ impl Events {
                 return all;
             }
         }
+    }
+
+    /// Events to the end, and whether that was one: a connection may also break.
+    pub(crate) async fn rest_and_whether_it_ended_in_order(mut self) -> (Vec<Heard>, bool) {
+        let mut all = Vec::new();
+        while let Some(next) = self.next().await {
+            all.push(next);
+        }
+        (all, self.lines.in_order)
     }
 
     /// Events to the end.

@@ -58,6 +58,14 @@ impl Used {
         }
     }
 
+    /// Something was removed: what is kept is to be counted again.
+    pub fn recount(&self, tenant: &str) {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = tenants.get_mut(tenant) {
+            account.disk = None;
+        }
+    }
+
     fn counted(&self, tenant: &Tenant, bytes: u64, now: Instant) {
         let most = f64::from(tenant.settings.limits.requests_per_minute.max(1));
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,7 @@ use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::{Path, Query};
 use super::turns::{TurnView, submit};
+use super::uploads;
 use crate::clock::{self, Millis};
 use crate::error::Error;
 use crate::store::{Change, Paging, StoreError, ThreadRow, TurnKind};
@@ -302,6 +303,9 @@ async fn set_archived(
     let row = find(&app, &caller, &thread).await?;
     let change = Change::ArchiveThread { thread: row.id, archived, at: clock::now() };
     app.store.commit(vec![change]).await?;
+    if archived {
+        uploads::leave(&app, &caller.tenant, &thread).await?;
+    }
     read(State(app), caller, Path(thread)).await
 }
 

@@ -128,7 +128,7 @@ pub async fn start(
     let row = find_thread(&app, &caller, &thread).await?;
     caller.tenant.settings.policy.check(&new.settings)?;
     room(&app, &caller.tenant, 0).await?;
-    let call = checked(&app, &caller, new)?;
+    let call = checked(&app, &caller, &row.id, new)?;
     // What cannot be run is told now, not by a turn that fails.
     steering(&call)?;
     let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key: key(&headers)? };
@@ -136,11 +136,16 @@ pub async fn start(
 }
 
 /// The call of a prompt that names no files but the tenant's own and those it has sent.
-fn checked(app: &App, caller: &Caller, mut new: NewPrompt) -> Result<CallOptions, Error> {
+fn checked(
+    app: &App,
+    caller: &Caller,
+    thread: &str,
+    mut new: NewPrompt,
+) -> Result<CallOptions, Error> {
     if !app.config.exit_with_parent {
         own_files(&caller.tenant.settings.root, &new.call()?)?;
     }
-    uploads::resolve(app, &caller.tenant, &mut new.input)?;
+    uploads::resolve(app, &caller.tenant, thread, &mut new.input)?;
     new.call()
 }
 
@@ -252,7 +257,8 @@ pub async fn steer(
     let row = find(&app, &caller, &turn).await?;
     let settings = Map::new();
     let prompt = NewPrompt { input: steer.input, settings, tools: None, output_schema: None };
-    app.runner.steer(&row, steering(&checked(&app, &caller, prompt)?)?).await?;
+    let call = checked(&app, &caller, &row.thread, prompt)?;
+    app.runner.steer(&row, steering(&call)?).await?;
     Ok(json(StatusCode::ACCEPTED, &json!({ "turnId": row.id })))
 }
 

@@ -1,6 +1,7 @@
 //! Images, sent once and spoken of by name in prompts: `upload:upl_…`.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::time::SystemTime;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -16,6 +17,7 @@ use super::limits::room;
 use super::problem::respond;
 use super::security::kind;
 use crate::error::Error;
+use crate::shelf::{self, Shelf};
 use crate::tenant::{Caller, Tenant};
 
 /// The route.
@@ -75,51 +77,73 @@ pub async fn create(
     let size = bytes.len() as u64;
     room(&app, &caller.tenant, size).await.map_err(told)?;
     let id = format!("upl_{}", Uuid::now_v7().simple());
-    let folder = folder(&app, &caller.tenant);
-    let path = folder.join(format!("{id}.{ending}"));
-    let written = async {
-        tokio::fs::create_dir_all(&folder).await?;
-        tokio::fs::write(&path, &bytes).await
-    };
-    written.await.map_err(|err| told(Error::io(&path, err)))?;
+    let (shelf, name) = (shelf(&app, &caller.tenant), id.clone());
+    let written = tokio::task::spawn_blocking(move || shelf.put(&name, ending, &bytes)).await;
+    let failed = |err| told(Error::io(&Shelf::all(&app.config.data), err));
+    written.map_err(|err| told(Error::Internal(err.to_string())))?.map_err(failed)?;
     app.used.add(&caller.tenant.id, size);
     let data = format!("{SCHEME}{id}");
     Ok(json(StatusCode::CREATED, &Upload { id, data, size }))
 }
 
-fn folder(app: &App, tenant: &Tenant) -> PathBuf {
-    app.config.data.join("uploads").join(&tenant.id)
+fn shelf(app: &App, tenant: &Tenant) -> Shelf {
+    Shelf::new(&app.config.data, &tenant.id)
 }
 
 /// Bytes of a tenant's uploads.
 pub(super) async fn kept(app: &App, tenant: &Tenant) -> u64 {
-    let folder = folder(app, tenant);
-    let counted = tokio::task::spawn_blocking(move || {
-        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
-    });
-    counted.await.unwrap_or(0)
+    let shelf = shelf(app, tenant);
+    tokio::task::spawn_blocking(move || shelf.bytes()).await.unwrap_or(0)
 }
 
-/// Puts the files of uploads in the place of their names.
-pub(super) fn resolve(app: &App, tenant: &Tenant, input: &mut Value) -> Result<(), Error> {
-    let folder = folder(app, tenant);
+/// Puts the files of uploads in the place of their names, for a turn of this thread.
+pub(super) fn resolve(
+    app: &App,
+    tenant: &Tenant,
+    thread: &str,
+    input: &mut Value,
+) -> Result<(), Error> {
+    let shelf = shelf(app, tenant);
     for part in input.as_array_mut().into_iter().flatten() {
         let Some(id) = part["data"].as_str().and_then(|data| data.strip_prefix(SCHEME)) else {
             continue;
         };
-        let found = find(&folder, id).ok_or_else(|| Error::not_found("upload", id))?;
+        let found = shelf.find(id).ok_or_else(|| Error::not_found("upload", id))?;
+        shelf.used(id, thread).map_err(|err| Error::io(&found, err))?;
         part["data"] = Value::from(format!("file://{}", found.display()));
     }
     Ok(())
 }
 
-/// Only names that we gave: they are letters and digits, and lead nowhere else.
-fn find(folder: &Path, id: &str) -> Option<PathBuf> {
-    let digits = id.strip_prefix("upl_")?;
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
+/// A thread is put away, and with it what it alone used.
+pub(super) async fn leave(app: &App, tenant: &Tenant, thread: &str) -> Result<(), Error> {
+    let needed = needed(app).await?;
+    let (shelf, name) = (shelf(app, tenant), thread.to_owned());
+    let left = tokio::task::spawn_blocking(move || shelf.leave(&name, &needed)).await;
+    let failed = |err: std::io::Error| Error::io(&Shelf::all(&app.config.data), err);
+    left.map_err(|err| Error::Internal(err.to_string()))?.map_err(failed)?;
+    app.used.recount(&tenant.id);
+    Ok(())
+}
+
+/// Files that turns which wait or run may still have to read.
+async fn needed(app: &App) -> Result<HashSet<String>, Error> {
+    let turns = app.store.unfinished().await?;
+    Ok(turns.iter().flat_map(|turn| shelf::named(&turn.request)).collect())
+}
+
+/// Removes what no tenant has used since then.
+pub async fn sweep(app: &App, before: SystemTime) -> Result<(), Error> {
+    let needed = needed(app).await?;
+    for tenant in app.tenants.list().await? {
+        let (shelf, needed) = (shelf(app, &tenant), needed.clone());
+        let swept = tokio::task::spawn_blocking(move || shelf.sweep(before, &needed)).await;
+        let failed = |err: std::io::Error| Error::io(&Shelf::all(&app.config.data), err);
+        let gone = swept.map_err(|err| Error::Internal(err.to_string()))?.map_err(failed)?;
+        if gone > 0 {
+            tracing::info!(tenant = tenant.id, files = gone, "old uploads are removed");
+            app.used.recount(&tenant.id);
+        }
     }
-    let mut places = KINDS.iter().map(|(.., ending)| folder.join(format!("{id}.{ending}")));
-    places.find(|path| path.is_file())
+    Ok(())
 }

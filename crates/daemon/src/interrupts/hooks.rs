@@ -109,7 +109,13 @@ impl Hooks {
     /// Delivers what is due until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
         loop {
-            let pause = match self.round().await {
+            // What is cut short here is still in the store, and delivered by the next daemon.
+            let round = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                round = self.round() => round,
+            };
+            let pause = match round {
                 Ok(pause) => pause,
                 Err(err) => {
                     tracing::error!(%err, "webhooks cannot be looked up");

@@ -8,7 +8,7 @@ use super::{Tenant, TenantSettings};
 use crate::clock;
 use crate::error::Error;
 use crate::secret;
-use crate::store::{Change, Store, TokenRow};
+use crate::store::{Change, Store, StoreError, TokenRow};
 
 /// Bytes of chance in a token.
 const TOKEN: usize = 32;
@@ -54,8 +54,22 @@ impl Tenants {
         check_name(name)?;
         let id = format!("ten_{}", Uuid::now_v7().simple());
         let tenant = Tenant { id, name: name.to_owned(), settings, created: clock::now() };
-        self.store.commit(vec![Change::AddTenant(Box::new(tenant.clone()))]).await?;
-        Ok(tenant)
+        match self.store.commit(vec![Change::AddTenant(Box::new(tenant.clone()))]).await {
+            Ok(_) => Ok(tenant),
+            Err(StoreError::Conflict(_)) => {
+                let message = format!("there is a tenant `{name}` already");
+                Err(Error::Conflict { code: "tenant_taken", message })
+            }
+            Err(err) => Err(err.into()),
+        }
+    }
+
+    /// Other settings for a tenant, from its next request on.
+    pub async fn set(&self, tenant: &Tenant) -> Result<(), Error> {
+        match self.store.commit(vec![Change::SetTenant(Box::new(tenant.clone()))]).await?[..] {
+            [true] => Ok(()),
+            _ => Err(Error::not_found("tenant", tenant.name.as_str())),
+        }
     }
 
     /// All tenants.

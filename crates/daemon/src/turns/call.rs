@@ -2,8 +2,10 @@
 
 use bindery_core::call::CallOptions;
 use bindery_core::map::prompt_to_turn::{PlanContext, ThreadSource, plan};
+use bindery_core::prompt::Prompt;
 use bindery_core::spec::PROVIDER_KEY;
 use bindery_core::wire::app_server::input::UserInput;
+use bindery_core::wire::app_server::params::ThreadStart;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -11,8 +13,20 @@ use crate::store::{ThreadRow, TurnRow};
 
 /// The call of a turn. The same rows give the same call, whichever daemon asks.
 pub(super) fn of(thread: &ThreadRow, turn: &TurnRow) -> Result<CallOptions, Error> {
-    let mut options: CallOptions = serde_json::from_value(turn.request.clone())
+    let options: CallOptions = serde_json::from_value(turn.request.clone())
         .map_err(|err| Error::invalid("request", err.to_string()))?;
+    within(thread, options)
+}
+
+/// How a thread begins when what runs in it first is no call.
+pub(super) fn beginning(thread: &ThreadRow) -> Result<ThreadStart, Error> {
+    let options = CallOptions { prompt: Prompt::user("begin"), ..CallOptions::default() };
+    let plan = plan(&within(thread, options)?, &context(thread))?;
+    let tools = Some(plan.dynamic_tools).filter(|tools| !tools.is_empty());
+    Ok(ThreadStart { settings: plan.thread_settings, ephemeral: None, dynamic_tools: tools })
+}
+
+fn within(thread: &ThreadRow, mut options: CallOptions) -> Result<CallOptions, Error> {
     if options.tools.is_none() && thread.tools.as_array().is_some_and(|tools| !tools.is_empty()) {
         let tools = serde_json::from_value(thread.tools.clone());
         options.tools = tools.map_err(|err| Error::invalid("tools", err.to_string()))?;

@@ -79,16 +79,19 @@ impl Flow<'_> {
         Ok(())
     }
 
+    /// Whether a turn that was taken over ended with its worker, and not because somebody wanted it.
+    pub(super) fn died(&self, parts: &[Part]) -> bool {
+        let ending = parts.last().and_then(Ending::of);
+        self.scene.live.gone.is_some()
+            && !self.scene.live.stop.is_cancelled()
+            && ending.is_some_and(|ending| ending.reason == Unified::Interrupted)
+    }
+
     /// The worker is gone, and the turn with it.
     pub(super) async fn lost(mut self, last: Vec<Part>, why: &str) -> Result<(), Error> {
         let message = format!("the worker ended: {why}");
         self.error = Some(json!({ "message": message, "kind": "worker_gone" }));
-        let mut last = last;
-        for part in &mut last {
-            if let Part::Error { error } = part {
-                *error = json!({ "message": message, "kind": "worker_gone" });
-            }
-        }
+        let last = blamed(last, &message);
         let ending = last.last().and_then(Ending::of).unwrap_or_else(Ending::failure);
         self.end(&last, ending, None, &message).await
     }
@@ -159,6 +162,27 @@ impl Inner {
     pub(super) async fn stopping(&self) {
         self.stop.cancelled().await;
     }
+}
+
+/// The last words of a turn, with the worker's end as their reason.
+fn blamed(mut last: Vec<Part>, message: &str) -> Vec<Part> {
+    let reason = json!({ "message": message, "kind": "worker_gone" });
+    let mut told = false;
+    for part in &mut last {
+        match part {
+            Part::Error { error } => (*error, told) = (reason.clone(), true),
+            // A worker that was asked to end says so of its turns, as if somebody had stopped them.
+            Part::Finish { finish_reason, .. } if finish_reason.unified != Unified::ToolCalls => {
+                *finish_reason = FinishReason::new(Unified::Error, "worker_gone");
+            }
+            _ => {}
+        }
+    }
+    if !told {
+        let end = last.len().saturating_sub(1);
+        last.insert(end, Part::Error { error: reason });
+    }
+    last
 }
 
 fn finish(reason: Unified, raw: &str) -> Part {

@@ -124,6 +124,9 @@ impl<'a> Flow<'a> {
                     if self.inner.stop.is_cancelled() {
                         return Ok(());
                     }
+                    if let Some(why) = &self.scene.live.gone {
+                        return self.lost(last, why).await;
+                    }
                     drop(opened);
                     match self.again(attempt).await {
                         Ok(again) => opened = again,
@@ -191,6 +194,7 @@ impl<'a> Flow<'a> {
                             self.keep(&parts[..at], Vec::new()).await?;
                             lost.extend_from_slice(&parts[at..]);
                         }
+                        None if self.died(&parts) => return Ok(Cut::Lost(parts)),
                         None => if self.take(&parts).await? { return Ok(Cut::Ended) },
                     }
                 }

@@ -75,8 +75,8 @@ impl Inner {
                 Ok(Opened { turn: step.into_turn().ok_or_else(gone)?, _lease: None })
             }
             TurnKind::Review => {
-                let lease = self.lease(scene).await?;
-                let request = self.request(scene)?;
+                let (lease, thread) = self.begun(scene).await?;
+                let request = self.request(scene, thread);
                 let target = scene.turn.request.clone();
                 let turn = lease.server().start_review(request, target).await?;
                 Ok(Opened { turn, _lease: Some(lease) })
@@ -98,7 +98,7 @@ impl Inner {
         let thread = session(&scene.thread)?;
         if scene.turn.kind != TurnKind::Prompt {
             let lease = self.lease(scene).await?;
-            let turn = lease.server().adopt_turn(self.request(scene)?, adoption)?;
+            let turn = lease.server().adopt_turn(self.request(scene, thread), adoption)?;
             return Ok(Opened { turn, _lease: Some(lease) });
         }
         let options = call::of(&scene.thread, &scene.turn)?;
@@ -159,13 +159,24 @@ impl Inner {
         }
     }
 
-    fn request(&self, scene: &Scene) -> Result<TurnRequest, Error> {
-        let mut request = TurnRequest::new(session(&scene.thread)?, "");
+    fn request(&self, scene: &Scene, thread: ThreadId) -> TurnRequest {
+        let mut request = TurnRequest::new(thread, "");
         request.input.clear();
         request.deadlines = self.deadlines();
         request.answerer = Arc::new(ByToken);
         request.interrupts = scene.live.interrupts.clone();
-        Ok(request)
+        request
+    }
+
+    /// The same, with a thread that may not have run yet.
+    async fn begun(&self, scene: &Scene) -> Result<(Lease, ThreadId), Error> {
+        let Scene { tenant, thread, .. } = scene;
+        if thread.session.is_some() || thread.fork.is_some() {
+            return Ok((self.lease(scene).await?, session(thread)?));
+        }
+        let lease = self.workers.lease(tenant, &thread.backend, None).await?;
+        let opened = lease.server().start_thread(&call::beginning(thread)?).await?;
+        Ok((lease, opened.thread.id))
     }
 
     /// Room on the worker, with the thread loaded and heard.

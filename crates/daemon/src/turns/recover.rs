@@ -1,17 +1,20 @@
 //! What a daemon before us left is taken up.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Inner, Live};
 use crate::error::Error;
-use crate::store::TurnState;
+use crate::store::{TurnRow, TurnState};
 
 /// Puts every unfinished turn back into its lane; those that ran come first in theirs.
 pub(super) async fn recover(inner: &Arc<Inner>) -> Result<usize, Error> {
     let mut turns = inner.store.unfinished().await?;
     turns.sort_by_key(|turn| turn.state != TurnState::Running);
+    let fates = fates(inner, &turns).await?;
     for turn in &turns {
-        inner.live().insert(turn.id.clone(), Arc::new(Live::new(turn)));
+        let gone = fates.get(&turn.id).cloned().flatten();
+        inner.live().insert(turn.id.clone(), Arc::new(Live { gone, ..Live::new(turn) }));
         let place = inner.readmit(&turn.tenant, &turn.thread);
         place.take(&turn.id, turn.state == TurnState::Running);
     }
@@ -19,4 +22,20 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<usize, Error> {
         tracing::info!(turns = turns.len(), "unfinished turns are taken up");
     }
     Ok(turns.len())
+}
+
+/// How the workers of the running turns ended, of those that did. Asked before any turn is taken
+/// up: the first one starts a new worker, and nothing tells that from the old one afterwards.
+async fn fates(inner: &Inner, turns: &[TurnRow]) -> Result<HashMap<String, Option<String>>, Error> {
+    let (mut kinds, mut fates) = (HashMap::new(), HashMap::new());
+    for turn in turns.iter().filter(|turn| turn.state == TurnState::Running) {
+        let Some(thread) = inner.store.thread(&turn.tenant, &turn.thread).await? else { continue };
+        let kind = (turn.tenant.clone(), thread.backend);
+        if !kinds.contains_key(&kind) {
+            let fate = inner.workers.fate(&kind.0, &kind.1).await;
+            kinds.insert(kind.clone(), fate);
+        }
+        fates.insert(turn.id.clone(), kinds[&kind].clone());
+    }
+    Ok(fates)
 }

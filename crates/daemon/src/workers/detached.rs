@@ -99,6 +99,19 @@ impl Detached {
         false
     }
 
+    /// How a worker of this kind that was left from before has ended, if it has.
+    pub(super) async fn fate(&self, kind: &Kind) -> Option<String> {
+        if self.lives(kind).await {
+            return None;
+        }
+        for row in self.rows(kind).await.unwrap_or_default() {
+            if let Some(obituary) = self.obituary(&Folder::new(&self.workers, &row.id)).await {
+                return Some(obituary);
+            }
+        }
+        Some("nobody knows how".to_owned())
+    }
+
     /// Lets the lease run out, or ends all workers at once.
     pub(super) async fn stop(&self, end: bool) {
         if end {
@@ -232,16 +245,20 @@ impl Detached {
     /// A worker that does not answer any more.
     async fn bury(&self, row: &WorkerRow, kind: &Kind) {
         let folder = Folder::new(&self.workers, &row.id);
-        let begin = Instant::now();
-        // Its guard needs a moment to say how it ended.
-        while folder.obituary().is_none() && begin.elapsed() < MOMENT && folder.path().exists() {
-            sleep(Duration::from_millis(10)).await;
-        }
-        if let Some(obituary) = folder.obituary() {
+        if let Some(obituary) = self.obituary(&folder).await {
             let mut all = self.obituaries.lock().unwrap_or_else(PoisonError::into_inner);
             all.insert(kind.clone(), obituary);
         }
         self.end(row).await;
+    }
+
+    /// What its guard says of its end, for which that needs a moment.
+    async fn obituary(&self, folder: &Folder) -> Option<String> {
+        let begin = Instant::now();
+        while folder.obituary().is_none() && begin.elapsed() < MOMENT && folder.path().exists() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        folder.obituary()
     }
 
     fn kind(&self, key: &WorkerKey) -> Option<Kind> {

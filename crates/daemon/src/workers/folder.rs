@@ -58,7 +58,7 @@ impl Folder {
     pub(super) fn obituary(&self) -> Option<String> {
         let status = std::fs::read_to_string(self.exit()).ok()?;
         // One that was killed did not say why.
-        if status.starts_with("signal") {
+        if status.starts_with("signal") || status.starts_with(super::guard::ENDED) {
             return Some(status.trim().to_owned());
         }
         let log = std::fs::read(self.log()).unwrap_or_default();

@@ -26,6 +26,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// What a worker may say before it is forgotten.
 const LONGEST_LOG: u64 = 1 << 20;
 
+/// How an end by the guard's own decision begins.
+pub(super) const ENDED: &str = "its guard ended it";
+
 /// What to guard.
 #[derive(Clone, Debug)]
 pub struct Watch {
@@ -59,10 +62,10 @@ pub fn run(watch: &Watch) -> std::io::Result<()> {
     };
     let group = Group::new(child.id());
     std::fs::write(folder.pid(), child.id().to_string())?;
-    let status = guard(watch, &folder, &mut child, &group)?;
+    let ended = guard(watch, &folder, &mut child, &group)?;
     group.release();
     // If nobody will ever read it, it goes with the data folder.
-    std::fs::write(folder.exit(), describe(status))
+    std::fs::write(folder.exit(), ended)
 }
 
 fn guard(
@@ -70,16 +73,21 @@ fn guard(
     folder: &Folder,
     child: &mut Child,
     group: &Group,
-) -> std::io::Result<ExitStatus> {
+) -> std::io::Result<String> {
     let closed = watch.with_parent.then(closed_input);
     let mut lease = Lease::new(&watch.lease);
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(status);
+            return Ok(describe(status));
         }
         let alone = closed.as_ref().is_some_and(|closed| closed.load(Ordering::Relaxed));
-        if alone || folder.stop().exists() || lease.age() > watch.patience {
-            return end(child, group);
+        if alone || folder.stop().exists() {
+            return Ok(describe(end(child, group)?));
+        }
+        if lease.age() > watch.patience {
+            end(child, group)?;
+            let patience = watch.patience.as_secs();
+            return Ok(format!("{ENDED}: no daemon came back within {patience} s"));
         }
         shorten(&folder.log());
         // While it lives; afterwards nobody knows what it has started.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::error::Error;
@@ -69,8 +69,8 @@ impl User {
         value(response).await
     }
 
-    /// Runs a turn with all its readers; gives what each of them read, and when.
-    async fn turn(&self, stage: &Stage, part: Part) -> (Part, Vec<Vec<(Instant, Value)>>) {
+    /// Runs a turn with all its readers; gives what each of them read, and how late that was.
+    async fn turn(&self, stage: &Stage, part: Part) -> (Part, Vec<Vec<Read>>) {
         let thread = self.post(stage, "/v1/threads", &json!({})).await;
         let path = format!("/v1/threads/{}/turns", thread["id"].as_str().unwrap());
         let turn = self.post(stage, &path, &json!({ "input": part.prompt() })).await;
@@ -79,30 +79,41 @@ impl User {
         (part, join_all(readers).await)
     }
 
-    async fn read(&self, stage: &Stage, path: &str) -> Vec<(Instant, Value)> {
+    async fn read(&self, stage: &Stage, path: &str) -> Vec<Read> {
         let request = stage.client.get(format!("{}{path}", stage.url)).bearer_auth(&self.token);
         let mut events = Events::of(request.send().await.unwrap());
         let mut all = Vec::new();
         while let Some(event) = events.next().await {
-            let told = json!({ "id": event.id, "event": event.name, "data": event.json() });
-            all.push((Instant::now(), told));
+            let data = event.json();
+            let (ages, text) = Part::unstamped(data["delta"].as_str().unwrap_or_default());
+            let event = json!({ "id": event.id, "event": event.name, "data": data });
+            all.push(Read { event, text, ages });
         }
         all
     }
 }
 
+/// An event as a reader got it.
+struct Read {
+    event: Value,
+    /// Its text, without the times at which the worker said it.
+    text: String,
+    /// How long before that was, for each piece.
+    ages: Vec<Duration>,
+}
+
 /// Checks what the readers of a turn read; true if it ended well.
-fn check(part: &Part, readers: &[Vec<(Instant, Value)>]) -> bool {
-    let events: Vec<&Value> = readers[0].iter().map(|(_, event)| event).collect();
+fn check(part: &Part, readers: &[Vec<Read>]) -> bool {
+    let events: Vec<&Value> = readers[0].iter().map(|read| &read.event).collect();
     for other in readers {
-        assert!(other.iter().map(|(_, event)| event).eq(events.iter().copied()), "readers differ");
+        assert!(other.iter().map(|read| &read.event).eq(events.iter().copied()), "readers differ");
     }
     let numbers: Vec<_> = events.iter().map(|event| event["id"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
     let ends: Vec<_> = events.iter().filter(|event| event["event"] == "end").collect();
     assert_eq!((ends.len(), &events.last().unwrap()["event"]), (1, &json!("end")));
-    let deltas = events.iter().filter(|event| event["data"]["type"] == "text-delta");
-    let text: String = deltas.filter_map(|event| event["data"]["delta"].as_str()).collect();
+    let deltas = readers[0].iter().filter(|read| read.event["data"]["type"] == "text-delta");
+    let text: String = deltas.map(|read| read.text.as_str()).collect();
     let well = ends[0]["data"]["state"] == "completed";
     if well {
         assert_eq!(text, part.text());
@@ -122,8 +133,8 @@ async fn user(stage: &Stage, root: &std::path::Path, number: usize) -> User {
     User { token: stage.app.tenants.token(&tenant, "", false).await.unwrap() }
 }
 
-/// All turns at once, while workers die; gives the time between a turn's first and last reader of
-/// each event, and how many turns ended well.
+/// All turns at once, while workers die; gives how long each piece of text took from the worker to
+/// each reader, and how many turns ended well.
 async fn wave(
     stage: &Stage,
     users: &[User],
@@ -131,7 +142,10 @@ async fn wave(
     wave: usize,
 ) -> (Vec<Duration>, usize) {
     let tag = |user, turn| format!("w{wave}u{user}t{turn}");
-    let part = |user, turn| Part { tag: tag(user, turn), say: SAY, pause: 20, ..Part::default() };
+    let part = |user, turn| {
+        let (tag, pause, stamp) = (tag(user, turn), 20, true);
+        Part { tag, say: SAY, pause, stamp, ..Part::default() }
+    };
     let turns = users.iter().enumerate().flat_map(|(number, user)| {
         (0..TURNS).map(move |turn| user.turn(stage, part(number, turn)))
     });
@@ -148,15 +162,9 @@ async fn wave(
         done
     };
     let (done, _) = tokio::join!(running, killing);
-    let mut spreads = Vec::new();
-    for (_, readers) in &done {
-        for event in 0..readers[0].len() {
-            let times = || readers.iter().map(|read| read[event].0);
-            spreads.extend(times().max().zip(times().min()).map(|(last, first)| last - first));
-        }
-    }
     let well = done.iter().filter(|(part, readers)| check(part, readers)).count();
-    (spreads, well)
+    let reads = done.into_iter().flat_map(|(_, readers)| readers).flatten();
+    (reads.flat_map(|read| read.ages).collect(), well)
 }
 
 /// Our own memory in KB.
@@ -172,18 +180,22 @@ async fn nothing_is_lost_or_doubled_when_many_turns_run_and_workers_die() {
     let workers = Arc::new(Workers::default());
     let stage = Stage::on_workers(workers.clone(), folder.path().to_owned()).await;
     let users = join_all((0..TENANTS).map(|number| user(&stage, folder.path(), number))).await;
-    let (mut spreads, mut well, mut memory) = (Vec::new(), 0, Vec::new());
+    let (mut delays, mut well, mut memory) = (Vec::new(), 0, Vec::new());
     for number in 0..WAVES {
         let ran = timeout(HANG, wave(&stage, &users, &workers, number)).await.expect("it hangs");
-        spreads.extend(ran.0);
+        delays.extend(ran.0);
         well += ran.1;
         memory.push(resident());
     }
-    spreads.sort();
-    let p99 = spreads[spreads.len() * 99 / 100];
+    delays.sort();
+    let at = |percent: usize| delays[(delays.len() - 1) * percent / 100];
+    let (turns, readers) = (TENANTS * TURNS, TENANTS * TURNS * READERS);
     eprintln!(
-        "{well} of {} ended well; p99 {p99:?} from first to last reader; RSS {memory:?} KB",
-        WAVES * TENANTS * TURNS
+        "{well} of {} turns ended well, {turns} at once with {readers} readers; from the worker to \
+         a reader a piece of text took {:?} (p50), {:?} (p99); RSS {memory:?} KB",
+        WAVES * turns,
+        at(50),
+        at(99)
     );
     assert!(well > 0);
     assert!(memory[WAVES - 1] <= memory[0] + memory[0] / 2 + 32 * 1024, "RSS grows: {memory:?}");

@@ -11,4 +11,6 @@ mod matrix;
 
 mod schemathesis;
 
+mod uploads;
+
 mod stage;

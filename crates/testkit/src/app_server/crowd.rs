@@ -8,7 +8,7 @@ mod session;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,6 +27,8 @@ pub struct Part {
     pub ask: usize,
     /// Milliseconds before each of these.
     pub pause: u64,
+    /// Each piece says when it was said, in microseconds since 1970: `tag#0@1700000000000000 …`.
+    pub stamp: bool,
     /// How it ends.
     pub end: Ending,
 }
@@ -54,7 +56,29 @@ impl Part {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The text it says when it ends well.
+    /// A piece of its text, said now.
+    fn piece(&self, number: usize) -> String {
+        let stamp = if self.stamp { format!("@{}", micros()) } else { String::new() };
+        format!("{}#{number}{stamp} ", self.tag)
+    }
+
+    /// How long ago the pieces in a text were said, and the text without those stamps.
+    pub fn unstamped(text: &str) -> (Vec<Duration>, String) {
+        let (mut ages, mut plain) = (Vec::new(), String::new());
+        for word in text.split_inclusive(' ') {
+            match word.trim_end().split_once('@').map(|(said, at)| (said, at.parse::<u64>())) {
+                Some((said, Ok(at))) => {
+                    ages.push(Duration::from_micros(micros().saturating_sub(at)));
+                    plain.push_str(said);
+                    plain.push(' ');
+                }
+                _ => plain.push_str(word),
+            }
+        }
+        (ages, plain)
+    }
+
+    /// The text it says when it ends well, without stamps.
     pub fn text(&self) -> String {
         (0..self.say).map(|piece| format!("{}#{piece} ", self.tag)).collect()
     }
@@ -132,6 +156,11 @@ impl Crowd {
     fn home(&self) -> MutexGuard<'_, Home> {
         self.home.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn micros() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_micros().try_into().unwrap_or(u64::MAX))
 }
 
 #[derive(Debug, Default)]

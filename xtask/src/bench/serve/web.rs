@@ -49,6 +49,26 @@ impl Web {
         Ok(called)
     }
 
+    /// The same; each part is heard as soon as it is there.
+    pub(super) fn follow(
+        &mut self,
+        body: &Value,
+        mut hear: impl FnMut(&str),
+    ) -> anyhow::Result<()> {
+        self.send("POST", "/v1/language-model/stream", Some(body))?;
+        let mut heard = 0;
+        let text = self.receive(|all| {
+            while let Some(end) = all[heard..].iter().position(|byte| *byte == b'\n') {
+                let line = String::from_utf8_lossy(&all[heard..heard + end]);
+                line.strip_prefix("data: ").iter().for_each(|data| hear(data.trim_end()));
+                heard += end + 1;
+            }
+            all.ends_with(END)
+        })?;
+        ensure!(text.starts_with("HTTP/1.1 200"), "it failed: {text}");
+        Ok(())
+    }
+
     /// Reads a stream to its end.
     pub(super) fn read_all(
         &mut self,

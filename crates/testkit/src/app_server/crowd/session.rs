@@ -164,22 +164,23 @@ impl Stage {
         let part: Part = serde_json::from_str(text).unwrap_or_default();
         let filling = Filling { last: message, ..Filling::default() };
         self.play(&filling, &turn.begin()).await;
+        let mut said = String::new();
         let end = tokio::select! {
             () = stop.notified(), if part.end != Ending::Deaf => None,
-            end = self.act(&turn, &part) => Some(end),
+            end = self.act(&turn, &part, &mut said) => Some(end),
         };
         self.state().stops.remove(&id);
         // Before the client can know of it.
         drop(running);
         let last = match end {
             Some(Ending::Fail) => turn.fail("the script says so", json!("other")),
-            Some(_) => turn.complete_with("msg_1", &part.text()),
+            Some(_) => turn.complete_with("msg_1", &said),
             None => turn.interrupt(),
         };
         self.say(&turn, &last).await;
     }
 
-    async fn act(&self, turn: &Turn, part: &Part) -> Ending {
+    async fn act(&self, turn: &Turn, part: &Part, said: &mut String) -> Ending {
         let pause = || async {
             // Even the shortest sleep takes a millisecond.
             match part.pause {
@@ -191,11 +192,11 @@ impl Stage {
             pause().await;
             self.ask(turn, number).await;
         }
-        let steps = turn.say("msg_1", &part.text());
-        self.say(turn, &steps[..1]).await;
+        self.say(turn, &turn.say("msg_1", "")[..1]).await;
         for piece in 0..part.say {
             pause().await;
-            let text = format!("{}#{piece} ", part.tag);
+            let text = part.piece(piece);
+            said.push_str(&text);
             self.say(turn, &[turn.delta("msg_1", &text)]).await;
         }
         pause().await;
@@ -206,7 +207,7 @@ impl Stage {
             }
             Ending::Hang | Ending::Deaf => pending().await,
             end => {
-                self.say(turn, &steps[2..]).await;
+                self.say(turn, &turn.say("msg_1", said)[2..]).await;
                 end
             }
         }

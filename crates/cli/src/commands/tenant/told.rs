@@ -1,0 +1,95 @@
+//! What `bindery tenant` tells, as text or JSON. Secrets of webhooks are told in neither.
+
+use bindery_daemon::store::TokenRow;
+use bindery_daemon::tenant::Tenant;
+use serde_json::{Value, json};
+
+/// What was done, or is there.
+pub(super) enum Told {
+    /// A tenant is added, with its first token.
+    Added {
+        /// The tenant.
+        tenant: Box<Tenant>,
+        /// Shown once.
+        token: String,
+    },
+    /// Its settings are changed.
+    Set(Box<Tenant>),
+    /// Tenants and their tokens.
+    List(Vec<(Tenant, Vec<TokenRow>)>),
+    /// A new token.
+    Token {
+        /// Whose.
+        tenant: String,
+        /// Shown once.
+        token: String,
+    },
+    /// A token is void.
+    Revoked(String),
+}
+
+impl Told {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Added { token, .. } | Self::Token { token, .. } => format!("{token}\n"),
+            Self::Set(tenant) => format!("changed {}\n", tenant.name),
+            Self::List(all) => all.iter().map(|(tenant, tokens)| listed(tenant, tokens)).collect(),
+            Self::Revoked(token) => format!("revoked {token}\n"),
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        match self {
+            Self::Added { tenant, token } => json!({ "tenant": view(tenant), "token": token }),
+            Self::Set(tenant) => json!({ "tenant": view(tenant) }),
+            Self::List(all) => {
+                let all = all.iter().map(|(tenant, tokens)| {
+                    let mut tenant = view(tenant);
+                    tenant["tokens"] = tokens.iter().map(token_view).collect();
+                    tenant
+                });
+                json!({ "tenants": all.collect::<Vec<_>>() })
+            }
+            Self::Token { tenant, token } => json!({ "tenant": tenant, "token": token }),
+            Self::Revoked(token) => json!({ "revoked": token }),
+        }
+    }
+}
+
+fn listed(tenant: &Tenant, tokens: &[TokenRow]) -> String {
+    let settings = &tenant.settings;
+    let (home, root) = (settings.codex_home.display(), settings.root.display());
+    let mut text = format!("{}  home {home}  root {root}\n", tenant.name);
+    for token in tokens {
+        let admin = if token.admin { "  admin" } else { "" };
+        let state = if token.revoked.is_some() { "  revoked" } else { "" };
+        text.push_str(&format!("  {}  {}{admin}{state}\n", token.id, token.name));
+    }
+    text
+}
+
+fn view(tenant: &Tenant) -> Value {
+    let settings = &tenant.settings;
+    json!({
+        "id": tenant.id,
+        "name": tenant.name,
+        "createdAt": tenant.created,
+        "codexHome": settings.codex_home,
+        "root": settings.root,
+        "limits": settings.limits,
+        "policy": settings.policy,
+        "webhooks": settings.webhooks.iter().map(|hook| &hook.url).collect::<Vec<_>>(),
+        "tools": settings.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
+        "env": settings.env.keys().collect::<Vec<_>>(),
+    })
+}
+
+fn token_view(token: &TokenRow) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "admin": token.admin,
+        "createdAt": token.created,
+        "revokedAt": token.revoked,
+    })
+}

@@ -1,0 +1,145 @@
+//! A tenant's settings as a file says them: what it does not name stays as it is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::{HookTool, Limits, Policy, TenantSettings, Webhook};
+use crate::error::Error;
+
+/// The longest time that a tool may take, in seconds.
+const LONGEST: u64 = 600;
+
+/// What a file says.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SettingsFile {
+    /// The home of its Codex.
+    pub codex_home: Option<PathBuf>,
+    /// The folder that all its threads work in.
+    pub root: Option<PathBuf>,
+    /// How much it may use.
+    pub limits: Option<Limits>,
+    /// What its callers may ask Codex for.
+    pub policy: Option<Policy>,
+    /// Who is told when something happens.
+    pub webhooks: Option<Vec<Webhook>>,
+    /// Tools that are served by a webhook.
+    pub tools: Option<Vec<HookTool>>,
+    /// Added to the environment of its workers.
+    pub env: Option<BTreeMap<String, String>>,
+}
+
+impl SettingsFile {
+    /// Reads a file of TOML.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(|err| Error::io(path, err))?;
+        let wrong =
+            |why: String| Error::Config { what: path.display().to_string(), why: why.to_owned() };
+        let file: Self = toml::from_str(&text).map_err(|err| wrong(err.to_string()))?;
+        file.check().map_err(wrong)?;
+        Ok(file)
+    }
+
+    /// Puts what it says in the place of what there was.
+    pub fn apply(self, settings: &mut TenantSettings) -> Result<(), Error> {
+        let absolute =
+            |path: PathBuf| std::path::absolute(&path).map_err(|err| Error::io(&path, err));
+        if let Some(home) = self.codex_home {
+            settings.codex_home = absolute(home)?;
+        }
+        if let Some(root) = self.root {
+            settings.root = absolute(root)?;
+        }
+        settings.limits = self.limits.unwrap_or(settings.limits);
+        settings.policy = self.policy.unwrap_or(settings.policy);
+        replace(&mut settings.webhooks, self.webhooks);
+        replace(&mut settings.tools, self.tools);
+        replace(&mut settings.env, self.env);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for hook in self.webhooks.iter().flatten() {
+            check_call("a webhook", &hook.url, &hook.secret)?;
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for tool in self.tools.iter().flatten() {
+            let what = format!("the tool `{}`", tool.name);
+            check_call(&what, &tool.url, &tool.secret)?;
+            let fine = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+            if tool.name.is_empty() || tool.name.len() > 64 || !tool.name.chars().all(fine) {
+                return Err(format!("{what}: its name needs letters, digits, `-` and `_`"));
+            }
+            if !names.insert(&tool.name) {
+                return Err(format!("{what} is there twice"));
+            }
+            if !(1..=LONGEST).contains(&tool.timeout_seconds) {
+                return Err(format!("{what}: `timeout_seconds` is from 1 to {LONGEST}"));
+            }
+            if !tool.input_schema.is_object() {
+                return Err(format!("{what}: `input_schema` is a JSON Schema, so a table"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn replace<T>(old: &mut T, new: Option<T>) {
+    if let Some(new) = new {
+        *old = new;
+    }
+}
+
+fn check_call(what: &str, url: &str, secret: &str) -> Result<(), String> {
+    let parsed = reqwest::Url::parse(url).ok();
+    if parsed.is_none_or(|url| !matches!(url.scheme(), "http" | "https") || !url.has_host()) {
+        return Err(format!("{what}: its `url` must begin with `https://` or `http://`"));
+    }
+    if secret.is_empty() {
+        return Err(format!("{what}: its `secret` is empty, so nobody could trust a call"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<SettingsFile, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("acme.toml");
+        std::fs::write(&path, text).unwrap();
+        SettingsFile::read(&path)
+    }
+
+    #[test]
+    fn what_a_file_does_not_name_stays() {
+        let mut settings = TenantSettings::new("/home".into(), "/root".into());
+        settings.env.insert("A".to_owned(), "1".to_owned());
+        let file = read("[limits]\nthread_queue = 3\n[policy]\nfull_access = true").unwrap();
+        file.apply(&mut settings).unwrap();
+        assert_eq!(settings.limits, Limits { thread_queue: 3, ..Limits::default() });
+        assert!(settings.policy.full_access && !settings.policy.config);
+        assert_eq!((settings.root, settings.env.len()), ("/root".into(), 1));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told() {
+        let tool = "[[tools]]\nname = 't'\ndescription = ''\nsecret = 's'\n";
+        for (text, told) in [
+            ("limit = 1", "unknown field `limit`"),
+            ("[[webhooks]]\nurl = 'ftp://x'\nsecret = 's'", "must begin with `https://`"),
+            ("[[webhooks]]\nurl = 'http://x'\nsecret = ''", "`secret` is empty"),
+            (&*format!("{tool}url = 'http://x'\ninput_schema = 1"), "a JSON Schema"),
+            (
+                &*format!("{tool}url = 'http://x'\ntimeout_seconds = 0\ninput_schema = {{}}"),
+                "from 1 to 600",
+            ),
+        ] {
+            let wrong = read(text).unwrap_err().to_string();
+            assert!(wrong.contains(told), "{wrong}");
+        }
+    }
+}
