@@ -119,8 +119,8 @@ pub struct Chunk {
     pub output: String,
     /// How many bytes it wrote since the last call, kept or not.
     pub total_bytes: u64,
-    /// How many lines it wrote since the last call, kept or not.
-    pub total_lines: u64,
+    /// How many of them were not kept.
+    pub omitted: u64,
 }
 
 impl Chunk {

@@ -9,10 +9,7 @@ use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 
-use serde_json::json;
-
 use crate::item::Content;
-use crate::model::ToolSpec;
 
 /// The longest side a model is shown.
 pub const MAX_SIDE: u32 = 2048;
@@ -102,30 +99,6 @@ pub enum PictureError {
     /// The call asks for a detail there is not.
     #[error("`detail` is `high` or `original`, not `{0}`; leave it out to get `high`")]
     Detail(String),
-}
-
-/// How the tool that shows a picture is offered to a model.
-pub fn spec() -> ToolSpec {
-    ToolSpec::Function {
-        name: "view_image".to_owned(),
-        description: "Shows you a picture from the file system. Use it when you are given a path \
-                      to a picture that you have not seen yet."
-            .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "path": { "type": "string", "description": "The picture's file." },
-                "detail": {
-                    "type": "string",
-                    "enum": ["high", "original"],
-                    "description": "Left out or `high`: made smaller where it is big. \
-                                    `original`: as it is, for fine detail.",
-                },
-            },
-            "required": ["path"],
-            "additionalProperties": false,
-        }),
-    }
 }
 
 impl Picture {

@@ -1,7 +1,5 @@
 //! Long texts cut to a model's budget: the beginning and the end stay, the middle goes.
 
-use std::collections::VecDeque;
-
 use bindery_core::open::Open;
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +7,6 @@ use crate::item::{Content, Output};
 
 /// Bytes that count as one token. No tokenizer: the numbers only have to be alike.
 const BYTES_PER_TOKEN: usize = 4;
-
-/// What a process may have said before its middle is forgotten.
-pub const PROCESS_BYTES: usize = 1 << 20;
 
 /// How much of a text a model gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,13 +66,24 @@ pub fn cut(text: &str, budget: Budget) -> String {
     [&text[..head], &note, &text[tail..]].concat()
 }
 
-/// The same for a command's output, with a heading that warns of the cut.
-pub fn cut_output(text: &str, budget: Budget) -> String {
+/// The same for a command's output of `total` bytes, with a heading that warns of the cut. Of one
+/// that was too long to be kept, `omitted` bytes are missing from the middle already, with
+/// [`gap`] in their place.
+pub fn cut_output(text: &str, total: u64, omitted: u64, budget: Budget) -> String {
+    if omitted > 0 {
+        let total = usize::try_from(total).unwrap_or(usize::MAX);
+        return warned(tokens_in(total), &gap(omitted), &cut(text, budget));
+    }
     if text.len() <= budget.bytes() {
         return text.to_owned();
     }
     let lines = format!("Total output lines: {}", text.lines().count());
     warned(tokens_in(text.len()), &lines, &cut(text, budget))
+}
+
+/// What stands where bytes were not kept.
+pub fn gap(omitted: u64) -> String {
+    format!("... {omitted} bytes omitted ...")
 }
 
 fn warned(tokens: usize, what: &str, text: &str) -> String {
@@ -125,110 +131,6 @@ pub fn cut_content(content: Vec<Open<Content>>, budget: Budget) -> Vec<Open<Cont
     kept
 }
 
-/// The beginning and the end of a stream of bytes, half of the room each.
-#[derive(Clone, Debug)]
-pub struct HeadTail {
-    room: usize,
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    total: u64,
-    breaks: u64,
-    ends_line: bool,
-}
-
-impl Default for HeadTail {
-    fn default() -> Self {
-        Self::new(PROCESS_BYTES)
-    }
-}
-
-impl HeadTail {
-    /// Keeps at most so many bytes.
-    pub fn new(room: usize) -> Self {
-        let (head, tail) = (Vec::new(), VecDeque::new());
-        Self { room, head, tail, total: 0, breaks: 0, ends_line: true }
-    }
-
-    /// Takes the next bytes; they may end anywhere.
-    pub fn push(&mut self, bytes: &[u8]) {
-        let Some(last) = bytes.last() else { return };
-        self.total += bytes.len() as u64;
-        self.breaks += memchr::memchr_iter(b'\n', bytes).count() as u64;
-        self.ends_line = *last == b'\n';
-        let free = (self.room / 2).saturating_sub(self.head.len()).min(bytes.len());
-        let (first, rest) = bytes.split_at(free);
-        self.head.extend_from_slice(first);
-        let most = self.room - self.room / 2;
-        let rest = &rest[rest.len().saturating_sub(most)..];
-        let over = (self.tail.len() + rest.len()).saturating_sub(most);
-        self.tail.drain(..over);
-        self.tail.extend(rest);
-    }
-
-    /// How many bytes came.
-    pub fn total_bytes(&self) -> u64 {
-        self.total
-    }
-
-    /// How many lines came, the last one counted even if it does not end.
-    pub fn total_lines(&self) -> u64 {
-        self.breaks + u64::from(!self.ends_line)
-    }
-
-    /// How many tokens came.
-    pub fn total_tokens(&self) -> usize {
-        tokens_in(usize::try_from(self.total).unwrap_or(usize::MAX))
-    }
-
-    /// How many bytes between the two ends were forgotten.
-    pub fn omitted(&self) -> u64 {
-        self.total - (self.head.len() + self.tail.len()) as u64
-    }
-
-    /// What is kept, as text; a note stands where something was forgotten.
-    pub fn text(&self) -> String {
-        let (front, back) = self.tail.as_slices();
-        if self.omitted() == 0 {
-            return lossy(&[&self.head, front, back].concat());
-        }
-        let tail = [front, back].concat();
-        // A character cut in two at the gap is part of what is forgotten.
-        let whole = tail.iter().take(3).take_while(|byte| (**byte & 0xc0) == 0x80).count();
-        let head = &self.head[..sound_end(&self.head)];
-        format!("{}\n{}\n{}", lossy(head), self.gap(), lossy(&tail[whole..]))
-    }
-
-    /// The text within a budget, with a heading if anything is missing from it.
-    pub fn cut(&self, budget: Budget) -> String {
-        let text = self.text();
-        if self.omitted() == 0 {
-            return cut_output(&text, budget);
-        }
-        warned(self.total_tokens(), &self.gap(), &cut(&text, budget))
-    }
-
-    fn gap(&self) -> String {
-        format!("... {} bytes omitted ...", self.omitted())
-    }
-
-    /// Hands over what came so far and begins anew.
-    pub fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::new(self.room))
-    }
-}
-
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Where the last whole character ends, if the bytes were cut within one.
-fn sound_end(bytes: &[u8]) -> usize {
-    match std::str::from_utf8(bytes) {
-        Err(err) if err.error_len().is_none() => err.valid_up_to(),
-        _ => bytes.len(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -239,7 +141,7 @@ mod tests {
     fn a_text_within_its_budget_is_untouched() {
         for text in ["", "a", "12345678", "grüße"] {
             assert_eq!(cut(text, Budget::Tokens(2)), text);
-            assert_eq!(cut_output(text, Budget::Bytes(8)), text);
+            assert_eq!(cut_output(text, 8, 0, Budget::Bytes(8)), text);
         }
     }
 
@@ -255,7 +157,7 @@ mod tests {
     #[test]
     fn a_cut_output_says_so_first() {
         let text = "line\n".repeat(30_000);
-        let cut = cut_output(&text, Budget::Tokens(10_000));
+        let cut = cut_output(&text, 150_000, 0, Budget::Tokens(10_000));
         let (heading, rest) = cut.split_once("\n\n").unwrap();
         assert_eq!(
             heading,
@@ -289,47 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn a_small_stream_is_kept_whole_however_it_is_cut() {
-        let text = "äöü\n🎉 end";
-        for size in 1..text.len() {
-            let mut buffer = HeadTail::new(text.len());
-            text.as_bytes().chunks(size).for_each(|chunk| buffer.push(chunk));
-            assert_eq!(buffer.text(), text);
-            assert_eq!((buffer.total_lines(), buffer.omitted()), (2, 0));
-        }
-    }
-
-    #[test]
-    fn a_long_stream_keeps_both_ends() {
-        let mut buffer = HeadTail::new(8);
-        for chunk in ["012345", "6789\n", "", "abcdefghij\nklmn"] {
-            buffer.push(chunk.as_bytes());
-        }
-        assert_eq!(buffer.text(), "0123\n... 18 bytes omitted ...\nklmn");
-        assert_eq!((buffer.total_bytes(), buffer.total_lines()), (26, 3));
-        assert_eq!(buffer.take().total_tokens(), 7);
-        assert_eq!((buffer.text(), buffer.total_lines()), (String::new(), 0));
-    }
-
-    #[test]
-    fn a_stream_is_cut_with_its_true_numbers() {
-        let mut buffer = HeadTail::new(8);
-        buffer.push(b"01234567");
-        assert_eq!(buffer.cut(Budget::Bytes(8)), "01234567");
-        let heading = "Warning: truncated output (original token count: 2)\nTotal output lines: 1";
-        let cut = format!("{heading}\n\n01…4 chars truncated…67");
-        assert_eq!(buffer.cut(Budget::Bytes(4)), cut);
-        buffer.push(b"89");
-        let text = "Warning: truncated output (original token count: 3)\n\
-                    ... 2 bytes omitted ...\n\n0123\n... 2 bytes omitted ...\n6789";
-        assert_eq!(buffer.cut(Budget::Bytes(100)), text);
-    }
-
-    #[test]
-    fn characters_are_not_broken_at_the_gap() {
-        let mut buffer = HeadTail::new(6);
-        buffer.push("ää🎉öööö".as_bytes());
-        assert_eq!(buffer.text(), "ä\n... 10 bytes omitted ...\nö");
+    fn an_output_that_was_not_kept_whole_says_so_even_if_the_rest_fits() {
+        let kept = "0123\n... 2 bytes omitted ...\n6789";
+        assert_eq!(
+            cut_output(kept, 10, 2, Budget::Bytes(100)),
+            format!(
+                "Warning: truncated output (original token count: 3)\n\
+                 ... 2 bytes omitted ...\n\n{kept}"
+            )
+        );
     }
 
     proptest! {
@@ -341,21 +211,6 @@ mod tests {
             let cut = cut(&text, budget);
             prop_assert!(cut == text || cut.len() <= budget.bytes() + 40);
             prop_assert_eq!(cut == text, text.len() <= budget.bytes() || cut == text);
-        }
-
-        #[test]
-        fn a_buffer_never_keeps_more_than_its_room(
-            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
-            room in 0_usize..64,
-        ) {
-            let mut buffer = HeadTail::new(room);
-            chunks.iter().for_each(|chunk| buffer.push(chunk));
-            let all = chunks.concat();
-            prop_assert!(buffer.head.len() + buffer.tail.len() <= room);
-            prop_assert_eq!(buffer.omitted(), all.len().saturating_sub(room) as u64);
-            prop_assert!(all.starts_with(&buffer.head));
-            prop_assert!(all.ends_with(&buffer.tail.iter().copied().collect::<Vec<_>>()));
-            let _ = buffer.text();
         }
     }
 }

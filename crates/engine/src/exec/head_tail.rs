@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 
+use crate::truncate::gap;
+
 /// Bytes that are kept of one output: half of them from its beginning, half from its end.
 pub const MOST: usize = 1024 * 1024;
 
 /// Keeps the first and the last bytes it is given, and counts them all.
 #[derive(Clone, Debug)]
 pub struct HeadTail {
-    half: usize,
+    room: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
@@ -26,7 +28,7 @@ impl HeadTail {
     /// Keeps at most this many bytes.
     pub fn new(most: usize) -> Self {
         Self {
-            half: most / 2,
+            room: most,
             head: Vec::new(),
             tail: VecDeque::new(),
             total: 0,
@@ -40,10 +42,12 @@ impl HeadTail {
         self.total += bytes.len() as u64;
         self.line_ends += memchr::memchr_iter(b'\n', bytes).count() as u64;
         self.last = bytes.last().copied().or(self.last);
-        let (first, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
+        let free = self.room / 2 - self.head.len();
+        let (first, rest) = bytes.split_at(bytes.len().min(free));
         self.head.extend_from_slice(first);
-        let rest = &rest[rest.len().saturating_sub(self.half)..];
-        let over = (self.tail.len() + rest.len()).saturating_sub(self.half);
+        let most = self.room - self.room / 2;
+        let rest = &rest[rest.len().saturating_sub(most)..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(most);
         self.tail.drain(..over);
         self.tail.extend(rest);
     }
@@ -75,9 +79,8 @@ impl HeadTail {
         let head = &self.head[..self.head.len() - unfinished(&self.head)];
         let cut = self.tail.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
         let tail: Vec<u8> = self.tail.iter().copied().skip(cut).collect();
-        let gone = self.total - (head.len() + tail.len()) as u64;
         let head = String::from_utf8_lossy(head);
-        format!("{head}\n…{gone} bytes omitted…\n{}", lossy(tail))
+        format!("{head}\n{}\n{}", gap(omitted), lossy(tail))
     }
 }
 
@@ -101,6 +104,8 @@ pub(super) fn unfinished(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn pushed(most: usize, pieces: &[&[u8]]) -> HeadTail {
@@ -119,7 +124,7 @@ mod tests {
     #[test]
     fn the_middle_goes_first() {
         let buffer = pushed(8, &[b"abcdefgh", b"ijklmnop"]);
-        assert_eq!(buffer.text(), "abcd\n…8 bytes omitted…\nmnop");
+        assert_eq!(buffer.text(), "abcd\n... 8 bytes omitted ...\nmnop");
         let at_once = pushed(8, &[b"abcdefghijklmnop"]);
         assert_eq!(at_once.text(), buffer.text());
     }
@@ -127,7 +132,7 @@ mod tests {
     #[test]
     fn a_character_is_not_cut_in_two() {
         let buffer = pushed(8, &["éüñ".as_bytes(), "xx".as_bytes(), "€€".as_bytes()]);
-        assert_eq!(buffer.text(), "éü\n…7 bytes omitted…\n€");
+        assert_eq!(buffer.text(), "éü\n... 6 bytes omitted ...\n€");
         assert_eq!(unfinished("a€".as_bytes()), 0);
         assert_eq!(unfinished(&"a€".as_bytes()[..3]), 2);
         assert_eq!(unfinished(&[0xFF]), 1);
@@ -145,5 +150,32 @@ mod tests {
         let piece = vec![b'x'; 3 * 1024 * 1024 + 1];
         (0..4).for_each(|_| buffer.push(&piece));
         assert_eq!(buffer.total() - buffer.omitted(), MOST as u64);
+    }
+
+    #[test]
+    fn where_pieces_begin_and_end_changes_nothing() {
+        let text = "äöü\n🎉 end";
+        for size in 1..text.len() {
+            let pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+            let buffer = pushed(text.len(), &pieces);
+            assert_eq!((buffer.text().as_str(), buffer.lines(), buffer.omitted()), (text, 2, 0));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_buffer_never_keeps_more_than_its_room(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20),
+            room in 0_usize..64,
+        ) {
+            let mut buffer = HeadTail::new(room);
+            pieces.iter().for_each(|piece| buffer.push(piece));
+            let all = pieces.concat();
+            prop_assert!(buffer.head.len() + buffer.tail.len() <= room);
+            prop_assert_eq!(buffer.omitted(), all.len().saturating_sub(room) as u64);
+            prop_assert!(all.starts_with(&buffer.head));
+            prop_assert!(all.ends_with(&buffer.tail.iter().copied().collect::<Vec<_>>()));
+            let _ = buffer.text();
+        }
     }
 }

@@ -165,7 +165,7 @@ impl Process {
             state,
             output: unread.text(),
             total_bytes: unread.total(),
-            total_lines: unread.lines(),
+            omitted: unread.omitted(),
         }
     }
 }

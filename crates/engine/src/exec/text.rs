@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Chunk, Ending, State};
+use crate::truncate::{Budget, cut_output};
 
-/// The result of `exec_command` and `write_stdin`. `cut` is the output made shorter, where it did
-/// not fit.
-pub fn chunk(chunk: &Chunk, cut: Option<&str>) -> String {
+/// The result of `exec_command` and `write_stdin`, with as much of the output as there is room for.
+pub fn chunk(chunk: &Chunk, budget: Budget) -> String {
     let tokens = chunk.original_tokens();
     let mut text = format!("Chunk ID: {}\n", chunk.id);
     let _ = writeln!(text, "Wall time: {:.4} seconds", chunk.wall.as_secs_f64());
@@ -19,16 +19,11 @@ pub fn chunk(chunk: &Chunk, cut: Option<&str>) -> String {
     };
     let _ = writeln!(text, "Original token count: {tokens}");
     text.push_str("Output:\n");
-    if cut.is_some() {
-        let lines = chunk.total_lines;
-        let _ = writeln!(text, "Warning: truncated output (original token count: {tokens})");
-        let _ = write!(text, "Total output lines: {lines}\n\n");
-    }
-    text.push_str(cut.unwrap_or(&chunk.output));
+    text.push_str(&cut_output(&chunk.output, chunk.total_bytes, chunk.omitted, budget));
     text
 }
 
-/// The result of `shell_command`.
+/// The result of `shell_command`. `cut` is the output made shorter, where it did not fit.
 pub fn command(ending: &Ending, cut: Option<&str>) -> String {
     let mut text = format!("Exit code: {}\n", ending.exit_code);
     let _ = writeln!(text, "Wall time: {} seconds", tenths(ending.duration));
@@ -96,7 +91,7 @@ mod tests {
             state,
             output: "one\ntwo\n".to_owned(),
             total_bytes: 9,
-            total_lines: 2,
+            omitted: 0,
         }
     }
 
@@ -112,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_chunk_reads_as_codex_has_it() {
-        insta::assert_snapshot!(chunk(&example(State::Exited(3)), None), @r"
+        insta::assert_snapshot!(chunk(&example(State::Exited(3)), Budget::Bytes(8)), @r"
         Chunk ID: 64b85b
         Wall time: 0.3568 seconds
         Process exited with code 3
@@ -121,16 +116,16 @@ mod tests {
         one
         two
         ");
-        insta::assert_snapshot!(chunk(&example(State::Running(33383)), Some("one…")), @r"
+        insta::assert_snapshot!(chunk(&example(State::Running(33383)), Budget::Bytes(4)), @r"
         Chunk ID: 64b85b
         Wall time: 0.3568 seconds
         Process running with session ID 33383
         Original token count: 3
         Output:
-        Warning: truncated output (original token count: 3)
+        Warning: truncated output (original token count: 2)
         Total output lines: 2
 
-        one…
+        on…4 chars truncated…o
         ");
     }
 

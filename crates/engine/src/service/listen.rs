@@ -1,5 +1,7 @@
 //! Where clients come from: stdio, WebSocket, unix socket. Memory needs no listener.
 
+mod door;
+
 mod gate;
 
 mod pump;
@@ -16,7 +18,6 @@ mod ws;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 pub use gate::Token;
 pub use pump::carry;
@@ -51,12 +52,6 @@ impl FromStr for Listen {
         let address = address.and_then(|address| address.parse().ok());
         address.map(Self::Ws).ok_or_else(unsupported)
     }
-}
-
-/// Waits after a connection could not be taken: the machine is out of something.
-async fn pause(err: &std::io::Error) {
-    tracing::warn!(%err, "cannot take a connection");
-    tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
 /// Why nobody can listen there.

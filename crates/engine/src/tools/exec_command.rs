@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::approve::{self, CommandAsk, Verdict};
 use super::command::{self, Wanted};
 use super::{Call, Cx, Ended, Tool, apply_patch};
-use crate::exec::{self, Chunk, State, shell, text, window};
+use crate::exec::{self, State, shell, text, window};
 use crate::model::ToolSpec;
 use crate::patch::{heredoc, report};
 use crate::truncate::{self, Budget};
@@ -180,7 +180,7 @@ async fn run(start: Start, id: &str, cx: &Cx) -> Result<Ended, Ended> {
     if let State::Exited(_) = chunk.state {
         started.told().await;
     }
-    Ok(Ended::text(told(&chunk, budget)))
+    Ok(Ended::text(text::chunk(&chunk, budget)))
 }
 
 impl Start {
@@ -211,10 +211,6 @@ pub(super) fn budget(wish: Option<usize>, cx: &Cx) -> Budget {
 /// An output that is too long, made shorter.
 pub(super) fn shortened(output: &str, budget: Budget) -> Option<String> {
     (output.len() > budget.bytes()).then(|| truncate::cut(output, budget))
-}
-
-fn told(chunk: &Chunk, budget: Budget) -> String {
-    text::chunk(chunk, shortened(&chunk.output, budget).as_deref())
 }
 
 impl Tool for WriteStdin {
@@ -276,7 +272,7 @@ async fn reach(write: Write, cx: &Cx) -> Result<Ended, Ended> {
     if let State::Exited(_) = chunk.state {
         cx.session.told(session_id).await;
     }
-    Ok(Ended::text(told(&chunk, budget(max_output_tokens, cx))))
+    Ok(Ended::text(text::chunk(&chunk, budget(max_output_tokens, cx))))
 }
 
 /// Words typed into a shell are commands as well, so without a fence they are asked for like

@@ -29,7 +29,7 @@ fn on_terminal(text: &str) -> Command {
     Command { tty: true, ..script(text) }
 }
 
-async fn collected(processes: &Processes, command: Command) -> Chunk {
+pub(crate) async fn collected(processes: &Processes, command: Command) -> Chunk {
     let (process, _) = processes.start(command).unwrap();
     processes.collect(process.session(), LONG, &CancellationToken::new()).await.unwrap()
 }
@@ -83,7 +83,7 @@ async fn a_command_that_ends_is_told_whole_and_forgotten() {
     let session = process.session();
     let chunk = processes.collect(session, LONG, &CancellationToken::new()).await.unwrap();
     assert_eq!((chunk.state, chunk.output.as_str()), (State::Exited(3), "out\nerr\n"));
-    assert_eq!((chunk.total_bytes, chunk.total_lines, chunk.original_tokens()), (8, 2, 2));
+    assert_eq!((chunk.total_bytes, chunk.omitted, chunk.original_tokens()), (8, 0, 2));
     assert_eq!(process.ended().await.output, "out\nerr\n");
     let again = processes.collect(session, LONG, &CancellationToken::new()).await;
     assert!(matches!(again, Err(ExecError::Unknown(unknown)) if unknown == session));

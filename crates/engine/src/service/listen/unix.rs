@@ -1,14 +1,15 @@
 //! A WebSocket listener on a socket in the file system, for the user who started it.
 
 use std::fs::Permissions;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
-use tokio_util::task::TaskTracker;
 
+use super::ListenError;
+use super::door::{self, Door};
 use super::gate::Gate;
-use super::{ListenError, socket};
 use crate::service::Service;
 
 /// A socket that is listened on; it is removed when the door is dropped.
@@ -42,27 +43,24 @@ impl UnixDoor {
 
     /// Lets clients in until the service is stopped, and waits for them to be gone.
     pub async fn serve(self, service: &Service) {
-        let tasks = TaskTracker::new();
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = service.stopping().cancelled() => break,
-                accepted = self.listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, _)) if is_ours(&stream) => {
-                    let service = service.clone();
-                    let serve = async move {
-                        socket::serve(&service, &Gate::default(), stream).await;
-                    };
-                    tasks.spawn(serve);
-                }
-                Ok(_) => tracing::warn!("a connection of another user was refused"),
-                Err(err) => super::pause(&err).await,
-            }
+        door::serve(&self, service).await;
+    }
+}
+
+impl Door for UnixDoor {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> io::Result<Option<UnixStream>> {
+        let (stream, _) = self.listener.accept().await?;
+        if is_ours(&stream) {
+            return Ok(Some(stream));
         }
-        tasks.close();
-        tasks.wait().await;
+        tracing::warn!("a connection of another user was refused");
+        Ok(None)
+    }
+
+    fn gate(&self) -> Gate {
+        Gate::default()
     }
 }
 

@@ -1,12 +1,13 @@
 //! A WebSocket listener on an address.
 
+use std::io;
 use std::net::SocketAddr;
 
-use tokio::net::TcpListener;
-use tokio_util::task::TaskTracker;
+use tokio::net::{TcpListener, TcpStream};
 
+use super::door::{self, Door};
 use super::gate::Gate;
-use super::{ListenError, Token, socket};
+use super::{ListenError, Token};
 use crate::service::Service;
 
 /// An address that is listened on.
@@ -40,24 +41,21 @@ impl WsDoor {
 
     /// Lets clients in until the service is stopped, and waits for them to be gone.
     pub async fn serve(self, service: &Service) {
-        let tasks = TaskTracker::new();
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = service.stopping().cancelled() => break,
-                accepted = self.listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    // Small messages go at once.
-                    let _ = stream.set_nodelay(true);
-                    let (service, gate) = (service.clone(), self.gate.clone());
-                    tasks.spawn(async move { socket::serve(&service, &gate, stream).await });
-                }
-                Err(err) => super::pause(&err).await,
-            }
-        }
-        tasks.close();
-        tasks.wait().await;
+        door::serve(&self, service).await;
+    }
+}
+
+impl Door for WsDoor {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<Option<TcpStream>> {
+        let (stream, _) = self.listener.accept().await?;
+        // Small messages go at once.
+        let _ = stream.set_nodelay(true);
+        Ok(Some(stream))
+    }
+
+    fn gate(&self) -> Gate {
+        self.gate.clone()
     }
 }
