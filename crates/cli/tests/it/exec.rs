@@ -306,6 +306,13 @@ async fn one_of_your_own_prompts() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
     let ran = stage.run(&["exec", "--json", "--prompt", "nothing"]).await;
     assert_eq!(ran.code, Some(2), "{}", ran.err);
+    let ran = stage.run(&["exec", "--json", "words", "--prompt", "ticket"]).await;
+    assert_eq!(ran.code, Some(2), "two prompts: {}", ran.err);
+    let args = ["exec", "--json", "--prompt", "ticket", "ID=1", "PLACE=x"];
+    let ran = stage.run_reading(&args, "a log").await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let want = "user: Mend 1 of x.\n\n\n<stdin>\na log\n</stdin>";
+    assert_eq!(stage.heard()[1].last().unwrap(), want);
 }
 
 #[tokio::test]

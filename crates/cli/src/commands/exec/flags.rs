@@ -104,7 +104,7 @@ pub(super) struct Flags {
     pub(super) output_last_message: Option<PathBuf>,
 
     /// One of your own prompts, filled in: its name, then `KEY=value` or values by place
-    #[arg(long = "prompt", value_name = "NAME", num_args = 1..)]
+    #[arg(long = "prompt", value_name = "NAME", num_args = 1.., conflicts_with = "prompt")]
     pub(super) custom: Vec<String>,
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::flags::Flags;
 use super::words::{self, Stdin};
+use crate::commands::prompt::filled;
 use crate::failure::Hinted;
 
 /// No request before the turn takes this long.
@@ -65,9 +66,9 @@ impl Opening {
             Target::New => Stdin::Added,
             _ => Stdin::Instead,
         };
-        let prompt = match &target {
-            _ if !flags.custom.is_empty() => words::filled(&flags.custom, home)?,
-            Target::Review(Some(_)) => String::new(),
+        let prompt = match (&target, flags.custom.split_first()) {
+            (_, Some((name, arguments))) => words::beside(&filled(name, arguments, home)?, stdin)?,
+            (Target::Review(Some(_)), None) => String::new(),
             _ => words::prompt(prompt, stdin)?,
         };
         if flags.ephemeral && !matches!(target, Target::New | Target::Review(_)) {

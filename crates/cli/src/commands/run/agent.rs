@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::{Approve, Format, Run, call};
+use super::{Approve, Format, Run};
 use crate::failure::Hinted;
 use crate::server::folder;
 use crate::terminal::Style;
@@ -41,7 +41,7 @@ pub(super) async fn run(run: &Run) -> anyhow::Result<ExitCode> {
     let cwd = folder(run.cwd.as_deref())?;
     let agent = find(run)?;
     let request = ChatRequest {
-        message: call::prompt_text(run.prompt.as_deref())?,
+        message: run.words()?,
         session_id: run.resume.clone(),
         model: run.model.clone(),
         cwd: Some(cwd.clone()),
