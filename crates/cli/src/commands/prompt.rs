@@ -13,7 +13,7 @@ mod show;
 use std::io::Write;
 use std::process::ExitCode;
 
-pub(super) use self::filled::filled;
+pub(super) use self::filled::{called, filled};
 
 /// Show what the engine would send to a model, and fill in custom prompts
 ///

@@ -23,7 +23,7 @@ use clap::ValueEnum;
 
 use self::ask::Desk;
 use self::show::Screen;
-use super::prompt::filled;
+use super::prompt::{called, filled};
 use crate::failure::Hinted;
 use crate::server::{Running, WhichCodex, folder};
 use crate::terminal::Style;
@@ -93,6 +93,10 @@ pub struct Run {
     /// An image to show to the model; may be given several times
     #[arg(long, short, value_name = "FILE")]
     image: Vec<PathBuf>,
+
+    /// A text file to give along; may be given several times
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
 
     /// A JSON Schema file that the answer must fit
     #[arg(long, value_name = "FILE")]
@@ -231,7 +235,10 @@ impl Run {
     fn words(&self) -> anyhow::Result<String> {
         match self.custom.split_first() {
             Some((name, arguments)) => filled(name, arguments, &Home::here()?),
-            None => call::prompt_text(self.prompt.as_deref()),
+            None => {
+                let words = call::prompt_text(self.prompt.as_deref())?;
+                Ok(called(&words, &Home::here()?)?.unwrap_or(words))
+            }
         }
     }
 

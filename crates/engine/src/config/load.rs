@@ -11,8 +11,9 @@ use super::provider::{OPENAI, stored_key};
 use super::reader::Reader;
 use super::{
     ApprovalPolicy, Catalogue, ConfigError, Home, ModelEntry, ProjectSettings, ProviderEntry,
-    SandboxMode, SandboxSettings, Truncation, Trust, WireApi, project,
+    SandboxMode, SandboxSettings, Truncation, Trust, WireApi, project, shell,
 };
+use crate::sandbox::environment::EnvironmentPolicy;
 
 /// Everything the engine is told before it starts.
 #[derive(Clone, Debug)]
@@ -61,6 +62,8 @@ pub struct Config {
     pub features: BTreeMap<String, bool>,
     /// A program that is told of each finished turn.
     pub notify: Vec<String>,
+    /// Which variables commands get.
+    pub environment: EnvironmentPolicy,
     /// Whether the model is told of branch and changes; `git_context` in `bindery.toml`.
     pub git_context: bool,
     /// What the engine has no use for, as it is written.
@@ -166,6 +169,7 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
         web_search: web_search(&mut reader)?,
         features: features(&mut reader)?,
         notify: reader.take("notify")?.unwrap_or_default(),
+        environment: shell::take(&mut reader, &mut notices)?,
         git_context: reader.take("git_context")?.unwrap_or(true),
         notices: told(notices, &reader.table, &project, home, cwd),
         rest: reader.table,

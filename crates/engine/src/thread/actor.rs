@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bindery_core::open::{Open, tag_of};
+use bindery_core::wire::app_server::input::UserInput;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -70,7 +71,7 @@ impl Actor {
         makings: Makings,
         record: Arc<Mutex<Record>>,
     ) -> Self {
-        let session = Arc::new(Session::default());
+        let session = Arc::new(Session::new(settings.environment));
         let thread_id = settings.id.clone();
         let mcp = Servers::new(settings.mcp, settings.standing.cwd.clone());
         let history = History::new(settings.history, settings.usage.last);
@@ -128,9 +129,15 @@ impl Actor {
     /// An answer that nobody waits for any more is dropped: the asker is gone.
     async fn handle(&mut self, command: Command) {
         match command {
-            Command::Start { input, reply } => self.start(input, reply).await,
+            Command::Start { input, reply } => match self.filled(input) {
+                Ok(input) => self.start(input, reply).await,
+                Err(err) => {
+                    let _ = reply.send(Err(err));
+                }
+            },
             Command::Steer { expected, input, reply } => {
-                let _ = reply.send(self.steer(&expected, input));
+                let steered = self.filled(input).and_then(|input| self.steer(&expected, input));
+                let _ = reply.send(steered);
             }
             Command::Interrupt { turn_id, reply } => {
                 let _ = reply.send(self.interrupt(&turn_id));
@@ -153,6 +160,18 @@ impl Actor {
             }
             Command::Close { .. } => {}
         }
+    }
+
+    /// The input with the user's own prompts in the place of their names.
+    fn filled(&self, mut input: TurnInput) -> Result<TurnInput, ThreadError> {
+        for piece in &mut input.input {
+            let Open::Known(UserInput::Text { text, .. }) = piece else { continue };
+            let words = self.makings.prompter.called(text).map_err(ThreadError::BadInput)?;
+            if let Some(words) = words {
+                *piece = Open::Known(UserInput::text(words));
+            }
+        }
+        Ok(input)
     }
 
     async fn start(&mut self, input: TurnInput, reply: Reply<Ticket>) {

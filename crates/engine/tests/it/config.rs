@@ -3,6 +3,7 @@
 use bindery_engine::config::{
     ApprovalPolicy, Config, SandboxMode, Truncation, Trust, WireApi, endpoint, parse_override,
 };
+use bindery_engine::sandbox::environment::{EnvironmentPolicy, Inherit};
 use toml::Value;
 
 use crate::place::Place;
@@ -236,4 +237,29 @@ fn the_sandbox_is_read() {
     assert_eq!(config.web_search.as_deref(), Some("disabled"));
     assert_eq!(config.mcp_servers["m"]["command"], Value::from("c"));
     assert_eq!(config.notices, [""; 0]);
+}
+
+#[test]
+fn the_environment_of_commands_is_read() {
+    let text = "[shell_environment_policy]\ninherit = 'core'\nignore_default_excludes = true\n\
+                exclude = ['AWS_*']\nset = { A = '1' }\ninclude_only = ['A']\nshape = 1\n";
+    let config = Place::with(text).load(&["shell_environment_policy.set.B=2"]);
+    let config = config.unwrap_err().to_string();
+    assert!(config.contains("shell_environment_policy"), "a number is no text: {config}");
+    let config = Place::with(text).load(&["shell_environment_policy.set.B='2'"]).unwrap();
+    let policy = &config.environment;
+    assert_eq!(policy.inherit, Inherit::Core);
+    assert!(policy.ignore_default_excludes);
+    assert_eq!(
+        (policy.exclude.join(" "), policy.include_only.join(" ")),
+        ("AWS_*".into(), "A".into())
+    );
+    assert_eq!(policy.set.iter().map(|(k, v)| format!("{k}{v}")).collect::<String>(), "A1B2");
+    let told = "settings the engine has no use for: `shell_environment_policy.shape`";
+    assert!(config.notices.iter().any(|notice| notice == told), "{:?}", config.notices);
+    let none = Place::new().load(&[]).unwrap();
+    assert_eq!(none.environment, EnvironmentPolicy::default());
+    let profile = "shell_environment_policy.experimental_use_profile=true";
+    let told = Place::new().load(&[profile]).unwrap().notices;
+    assert!(told.iter().any(|notice| notice.contains("has no effect")), "{told:?}");
 }

@@ -23,3 +23,11 @@ pub(in crate::commands) fn filled(
     };
     Ok(prompt.expand(arguments)?)
 }
+
+/// The same for words that call one, `/prompts:NAME …`: none where they call none that is there.
+pub(in crate::commands) fn called(words: &str, home: &Home) -> anyhow::Result<Option<String>> {
+    if !words.starts_with(custom::CALL) {
+        return Ok(None);
+    }
+    Ok(custom::expand(words, &custom::list(&custom::folder(&home.codex)))?)
+}
