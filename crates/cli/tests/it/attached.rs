@@ -182,6 +182,41 @@ fn a_proxy_of_the_environment_is_used_unless_the_server_is_here() {
 }
 
 #[tokio::test]
+async fn a_thread_that_goes_on_says_only_what_is_new() {
+    let mut options = Options::unrestricted();
+    options.settings.push_str("project_doc_max_bytes = 1000\n");
+    let stage = Stage::with(Script::always("ok"), &options);
+    stage.file("AGENTS.md", "Be kind.");
+    let first = stage.run(&["exec", "one"]).await;
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    for words in ["two", "three"] {
+        let ran = stage.run(&["exec", "resume", "--last", words]).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+    }
+    stage.file("AGENTS.md", "Be brief.");
+    let changed = stage.run(&["exec", "resume", "--last", "four"]).await;
+    assert_eq!(changed.code, Some(0), "{}", changed.err);
+    let bodies = stage.model.bodies();
+    let input = |at: usize| bodies[at]["input"].as_array().unwrap().clone();
+    let texts = |items: &[Value]| -> Vec<String> {
+        let text = |item: &Value| item["content"][0]["text"].as_str().unwrap_or("?").to_owned();
+        items.iter().map(text).collect()
+    };
+    for (at, new) in [(1, "two"), (2, "three")] {
+        let (before, after) = (input(at - 1), input(at));
+        assert_eq!(after[..before.len()], before[..], "nothing is written anew");
+        assert_eq!(texts(&after[before.len()..]), ["ok", new]);
+    }
+    let (before, after) = (input(2), input(3));
+    assert_eq!(after[..before.len()], before[..]);
+    let new = texts(&after[before.len()..]);
+    assert_eq!((new.len(), new[0].as_str(), new[2].as_str()), (3, "ok", "four"), "{new:?}");
+    assert!(new[1].contains("Be brief.") && !new[1].contains("<environment_context>"), "{new:?}");
+    let tools = (&bodies[0]["tools"], &bodies[0]["prompt_cache_key"]);
+    assert_eq!(tools, (&bodies[3]["tools"], &bodies[3]["prompt_cache_key"]));
+}
+
+#[tokio::test]
 async fn sessions_say_where_they_come_from() {
     for (args, source, who) in [
         (&["exec", "hi"][..], "exec", "bindery_exec"),

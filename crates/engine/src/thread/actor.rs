@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::history::History;
 use super::view::Record;
 use super::{Entry, Mailbox, Makings, Overrides, ThreadError, ThreadSettings, Ticket, TurnInput};
+use crate::compact;
 use crate::item::{HistoryItem, Item};
 use crate::mcp::Servers;
 use crate::review::Target;
@@ -72,6 +73,8 @@ impl Actor {
         record: Arc<Mutex<Record>>,
     ) -> Self {
         let session = Arc::new(Session::new(settings.environment));
+        let (plan, files) = compact::recall(&settings.history);
+        session.restore(plan, files);
         let thread_id = settings.id.clone();
         let mcp = Servers::new(settings.mcp, settings.standing.cwd.clone());
         let history = History::new(settings.history, settings.usage.last);

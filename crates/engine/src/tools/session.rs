@@ -74,6 +74,14 @@ impl Session {
         Self { environment, ..Self::default() }
     }
 
+    /// What the thread had when it was in another process.
+    pub(crate) fn restore(&self, plan: Vec<Step>, files: Vec<String>) {
+        let mut state = self.lock();
+        state.plan = plan;
+        let surplus = files.len().saturating_sub(FILES);
+        state.files = files.into_iter().skip(surplus).collect();
+    }
+
     pub(crate) fn plan(&self) -> Vec<Step> {
         self.lock().plan.clone()
     }

@@ -240,6 +240,15 @@ fn the_sandbox_is_read() {
 }
 
 #[test]
+fn what_is_read_and_has_no_effect_is_told() {
+    let place = Place::with("web_search = 'live'\nnotify = ['bell']\n");
+    let told = place.load(&[]).unwrap().notices;
+    let has = |name: &str| told.iter().any(|notice| notice.starts_with(name));
+    assert!(has("`web_search` has no effect") && has("`notify` has no effect"), "{told:?}");
+    assert_eq!(Place::with("web_search = 'disabled'\n").load(&[]).unwrap().notices.len(), 0);
+}
+
+#[test]
 fn the_environment_of_commands_is_read() {
     let text = "[shell_environment_policy]\ninherit = 'core'\nignore_default_excludes = true\n\
                 exclude = ['AWS_*']\nset = { A = '1' }\ninclude_only = ['A']\nshape = 1\n";
