@@ -1,5 +1,4 @@
-//! TLS to servers: whom we trust besides those that the system does, and whether a failure is one of
-//! trust.
+//! TLS to servers: whom we trust besides those that the system does, and what TLS finds wrong.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -61,12 +61,14 @@ mod tests {
             json!({ "type": "function_call", "name": "update_plan", "call_id": "c",
                 "arguments": arguments })
         };
-        let told = |text: &str| json!({ "type": "custom_tool_call_output", "call_id": "p", "output": text });
-        let first =
-            "Exit code: 0\nOutput:\nSuccess. Updated the following files:\nA a\nM b c\n\nM x";
+        let told = |text: &str| {
+            let kind = "custom_tool_call_output";
+            json!({ "type": kind, "call_id": "p", "output": text })
+        };
+        let first = format!("Exit code: 0\nOutput:\n{UPDATED}A a\nM b c\n\nM x");
         let history = items(&[
             call("pending"),
-            told(first),
+            told(&first),
             told("Success. Updated the following files:\nD a\n"),
             call("completed"),
             json!({ "type": "function_call", "name": "update_plan", "call_id": "d",

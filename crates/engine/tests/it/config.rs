@@ -226,7 +226,7 @@ fn trust_is_found_for_folder_root_and_worktree() {
 fn the_sandbox_is_read() {
     let place = Place::with(
         "sandbox_mode = 'workspace-write'\napproval_policy = 'never'\nfeatures.a = true\n\
-         features.b = { enabled = false }\nweb_search = false\nnotify = ['x']\n\
+         features.b = { enabled = false }\nweb_search = false\nnotify = []\n\
          [sandbox_workspace_write]\nwritable_roots = ['/x', 'y']\nnetwork_access = true\n\
          [mcp_servers.m]\ncommand = 'c'\n",
     );

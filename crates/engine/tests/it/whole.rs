@@ -102,7 +102,7 @@ async fn every_fault_ends_the_turn_and_the_thread_goes_on() {
         (
             "hang-up",
             vec![Step::HangUp],
-            json!({ "httpConnectionFailed": { "httpStatusCode": null } }),
+            json!({ "responseStreamDisconnected": { "httpStatusCode": null } }),
         ),
         (
             "garbage",
