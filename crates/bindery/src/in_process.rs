@@ -32,6 +32,9 @@ pub struct EngineOptions {
     pub ignore_rules: bool,
     /// A key for OpenAI, instead of the one in `OPENAI_API_KEY`.
     pub openai_key: Option<String>,
+    /// What sessions say of where they come from, in Codex's words; none says `vscode`, as those
+    /// of other clients do.
+    pub source: Option<&'static str>,
     /// How the client introduces itself.
     pub connect: ConnectOptions,
 }
@@ -110,7 +113,9 @@ pub fn engine_house(options: &EngineOptions) -> Result<House, EngineError> {
 pub fn engine_service(options: &EngineOptions) -> Result<Service, EngineError> {
     let house = engine_house(options)?;
     let disk = Disk::new(house.codex_home());
-    Ok(Service::start(Arc::new(house), Arc::new(disk), ServiceSettings::default()))
+    let usual = ServiceSettings::default();
+    let settings = ServiceSettings { source: options.source.unwrap_or(usual.source), ..usual };
+    Ok(Service::start(Arc::new(house), Arc::new(disk), settings))
 }
 
 /// Starts the engine in this process and connects to it.

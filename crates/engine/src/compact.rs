@@ -2,6 +2,8 @@
 
 mod rebuild;
 
+mod recall;
+
 use std::sync::Arc;
 
 use serde_json::json;
@@ -14,6 +16,8 @@ use crate::thread::Entry;
 use crate::thread::history::{assistant_text, call_id, output_id};
 use crate::tokens::percent_left;
 use crate::turn::{Turn, TurnFault, say_retry};
+
+pub(crate) use self::recall::recall;
 
 /// Why the history is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

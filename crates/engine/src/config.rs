@@ -19,6 +19,8 @@ mod layer;
 
 mod reader;
 
+mod shell;
+
 mod project;
 
 mod load;

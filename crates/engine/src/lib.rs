@@ -26,6 +26,8 @@ pub mod mcp;
 
 mod syntax;
 
+mod tls;
+
 pub mod exec;
 
 pub mod patch;

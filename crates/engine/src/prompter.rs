@@ -32,6 +32,12 @@ pub trait Prompter: Send + Sync {
         input: &'a [Open<UserInput>],
     ) -> BoxFuture<'a, Vec<HistoryItem>>;
 
+    /// What one of the user's own prompts says, where these words call one: `/prompts:NAME …`. An
+    /// error is for whoever said them.
+    fn called(&self, _words: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
     /// Asks for a summary of everything so far.
     fn compaction(&self) -> String;
 

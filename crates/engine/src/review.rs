@@ -74,7 +74,7 @@ impl Turn<'_> {
             dynamic_tools: Vec::new(),
             limits: core.limits,
             makings,
-            session: Arc::new(Session::default()),
+            session: Arc::new(Session::new(core.session.environment.clone())),
             mcp: None,
         }
     }

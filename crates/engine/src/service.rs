@@ -69,6 +69,9 @@ pub struct ServiceSettings {
     pub unload_after: Duration,
     /// Connections at once.
     pub connections: usize,
+    /// What sessions say of where they come from, in Codex's words: `vscode` for clients of the
+    /// protocol, `exec` for runs without one.
+    pub source: &'static str,
 }
 
 impl Default for ServiceSettings {
@@ -77,6 +80,7 @@ impl Default for ServiceSettings {
             room: Room::default(),
             unload_after: Duration::from_secs(30 * 60),
             connections: 1024,
+            source: "vscode",
         }
     }
 }
@@ -98,7 +102,7 @@ pub(crate) struct Inner {
     /// Threads run on it.
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
-    settings: ServiceSettings,
+    pub(crate) settings: ServiceSettings,
     sessions: TaskTracker,
     next: AtomicU64,
     connected: AtomicUsize,

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
+pub(crate) use self::plan::read as read_plan;
 pub(crate) use self::router::Router;
 pub(crate) use self::session::{Session, Step};
 use crate::guard::Guard;

@@ -2,8 +2,8 @@
 //!
 //! Read: [`model`] (a provider that says what a script tells it), [`app_server`] (a Codex that
 //! misbehaves on purpose), [`codex`] (the real one, in a home of its own), [`listening`] (the
-//! real one on a socket), [`lines`] (a bare client that speaks JSON lines). This crate knows bytes
-//! and JSON, and none of our types.
+//! real one on a socket), [`lines`] (a bare client that speaks JSON lines), [`tls`] (TLS before any
+//! of them). This crate knows bytes and JSON, and none of our types.
 
 pub mod model;
 
@@ -16,3 +16,5 @@ pub mod listening;
 pub mod lines;
 
 pub mod backend;
+
+pub mod tls;

@@ -137,6 +137,7 @@ impl Exec {
             sandbox_helper: crate::helper::program(),
             ignore_user_config: flags.ignore_user_config,
             ignore_rules: flags.ignore_rules,
+            source: Some("exec"),
             openai_key: home.variable("CODEX_API_KEY").map(str::to_owned),
             ..EngineOptions::default()
         };

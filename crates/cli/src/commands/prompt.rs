@@ -2,6 +2,8 @@
 
 mod expand;
 
+mod filled;
+
 mod list;
 
 mod settings;
@@ -10,6 +12,8 @@ mod show;
 
 use std::io::Write;
 use std::process::ExitCode;
+
+pub(super) use self::filled::{called, filled};
 
 /// Show what the engine would send to a model, and fill in custom prompts
 ///

@@ -17,11 +17,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bindery::core::spec::Spec;
+use bindery::engine::config::Home;
 use bindery::{Deadlines, LanguageModel, ModelSettings};
 use clap::ValueEnum;
 
 use self::ask::Desk;
 use self::show::Screen;
+use super::prompt::{called, filled};
 use crate::failure::Hinted;
 use crate::server::{Running, WhichCodex, folder};
 use crate::terminal::Style;
@@ -35,6 +37,10 @@ use crate::terminal::Style;
 pub struct Run {
     /// What to do; `-`, or nothing with a pipe, reads it from stdin
     prompt: Option<String>,
+
+    /// One of your own prompts, filled in: its name, then `KEY=value` or values by place
+    #[arg(long = "prompt", value_name = "NAME", num_args = 1.., conflicts_with = "prompt")]
+    custom: Vec<String>,
 
     /// Go on with a thread: its id, the beginning of it, or `last` for the newest of this folder
     #[arg(long, value_name = "ID|last")]
@@ -88,6 +94,10 @@ pub struct Run {
     #[arg(long, short, value_name = "FILE")]
     image: Vec<PathBuf>,
 
+    /// A text file to give along; may be given several times
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
+
     /// A JSON Schema file that the answer must fit
     #[arg(long, value_name = "FILE")]
     output_schema: Option<PathBuf>,
@@ -121,6 +131,7 @@ Examples:
   bindery run \"why does the build fail?\"
   git diff | bindery run - --sandbox read-only
   bindery run --resume last \"now fix it\"
+  bindery run --prompt ticket ID=42
   bindery run --format parts \"list the modules\" | jq -r 'select(.type==\"text-delta\").delta'";
 
 /// What commands may touch.
@@ -192,7 +203,7 @@ impl Run {
             return Err(Hinted::misuse(message, "add `--backend exec`, or use `--format parts`"));
         }
         let cwd = folder(self.cwd.as_deref())?;
-        let text = call::prompt_text(self.prompt.as_deref())?;
+        let text = self.words()?;
         let mut options = call::options(&self, &text)?;
         let running = self.start(&cwd).await?;
         let server = running.server.clone();
@@ -218,6 +229,17 @@ impl Run {
         drop(server);
         running.close().await;
         code
+    }
+
+    /// What the model is told.
+    fn words(&self) -> anyhow::Result<String> {
+        match self.custom.split_first() {
+            Some((name, arguments)) => filled(name, arguments, &Home::here()?),
+            None => {
+                let words = call::prompt_text(self.prompt.as_deref())?;
+                Ok(called(&words, &Home::here()?)?.unwrap_or(words))
+            }
+        }
     }
 
     async fn start(&self, cwd: &Path) -> anyhow::Result<Running> {

@@ -30,6 +30,33 @@ async fn a_thread_goes_on_by_its_name() {
 }
 
 #[tokio::test]
+async fn one_of_your_own_prompts_on_every_backend() {
+    let stage = Stage::free(Script::always("ok"));
+    let prompts = stage.codex.home().join("prompts");
+    std::fs::create_dir_all(&prompts).unwrap();
+    std::fs::write(prompts.join("ticket.md"), "Mend $ID of $PLACE.\n").unwrap();
+    std::fs::write(prompts.join("look.md"), "Look at $1, then $ARGUMENTS.").unwrap();
+    for (at, backend) in ["engine", "codex", "exec"].into_iter().enumerate() {
+        let args = ["run", "--backend", backend, "--prompt", "ticket", "ID=42", "PLACE=a b"];
+        let ran = stage.run(&args).await;
+        assert_eq!(ran.code, Some(0), "{backend}: {}", ran.err);
+        assert_eq!(stage.heard()[at].last().unwrap(), "user: Mend 42 of a b.\n", "{backend}");
+    }
+    let run = ["run", "--backend", "engine", "--prompt"];
+    let ran = stage.run(&[&run[..], &["/prompts:look", "a", "b c", "--model", "m"]].concat()).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(stage.heard()[3].last().unwrap(), "user: Look at a, then a b c.");
+    let missing = stage.run(&[&run[..], &["ticket", "ID=42"]].concat()).await;
+    assert_eq!((missing.code, missing.out.as_str()), (Some(1), ""), "{}", missing.err);
+    let unknown = stage.run(&[&run[..], &["nothing"]].concat()).await;
+    assert_eq!(unknown.code, Some(2), "{}", unknown.err);
+    assert!(unknown.err.contains("there are look, ticket"), "{}", unknown.err);
+    let both = stage.run(&["run", "words", "--prompt", "look"]).await;
+    assert_eq!(both.code, Some(2), "{}", both.err);
+    assert_eq!(stage.model.bodies().len(), 4);
+}
+
+#[tokio::test]
 async fn without_codex_the_engine_runs_and_says_so() {
     let stage = Stage::free(Script::always("hello"));
     let mut command = stage.bindery(&["run", "hi"]);

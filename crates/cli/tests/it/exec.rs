@@ -242,6 +242,26 @@ fn the_prompt_and_what_is_piped_in() {
 }
 
 #[test]
+fn a_review_in_words() {
+    let answer = json!({
+        "findings": [], "overall_correctness": "patch is correct",
+        "overall_explanation": "All is well.", "overall_confidence_score": 0.9,
+    });
+    let script = || Script::always(&answer.to_string());
+    let ran = |which| {
+        let stage = Stage::with(script(), &Options::unrestricted());
+        let output = run(command(&stage, which, &["exec", "--json", "review", "look at it"]), "");
+        let lines = lines(&output, &stage);
+        let said = lines.iter().filter(|line| line["item"]["type"] == "agent_message");
+        let said: Vec<Value> = said.map(|line| line["item"]["text"].clone()).collect();
+        (output.status.code(), said, lines.last().unwrap()["type"].clone())
+    };
+    let ours = ran(Which::Bindery);
+    assert_eq!(ours, (Some(0), vec![json!("All is well.")], json!("turn.completed")));
+    assert_eq!(ours, ran(Which::Codex));
+}
+
+#[test]
 fn an_answer_of_a_given_shape() {
     let shape = json!({
         "type": "object", "properties": { "answer": { "type": "integer" } },
@@ -306,6 +326,58 @@ async fn one_of_your_own_prompts() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
     let ran = stage.run(&["exec", "--json", "--prompt", "nothing"]).await;
     assert_eq!(ran.code, Some(2), "{}", ran.err);
+    let ran = stage.run(&["exec", "--json", "words", "--prompt", "ticket"]).await;
+    assert_eq!(ran.code, Some(2), "two prompts: {}", ran.err);
+    let args = ["exec", "--json", "--prompt", "ticket", "ID=1", "PLACE=x"];
+    let ran = stage.run_reading(&args, "a log").await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let want = "user: Mend 1 of x.\n\n\n<stdin>\na log\n</stdin>";
+    assert_eq!(stage.heard()[1].last().unwrap(), want);
+}
+
+/// What a command of each program finds in its environment.
+fn found(which: Which, policy: &str, names: &str) -> String {
+    let mut options = Options::unrestricted();
+    options.tables.push_str(policy);
+    let look = format!("for name in {names}; do echo $name=${{!name}}; done > found.txt");
+    let stage =
+        Stage::with(vec![Reply::new([Step::exec(&look, "c1")]), Reply::text("Done.")], &options);
+    let mut command = command(&stage, which, &["exec", "--json", "go"]);
+    for name in ["PLAIN", "DEPLOY_TOKEN", "Client_Secret", "SIGNING_KEY", "AWS_REGION"] {
+        command.env(name, "ours");
+    }
+    let output = run(command, "");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let found = std::fs::read_to_string(stage.codex.project().join("found.txt")).unwrap();
+    found.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn commands_get_what_the_policy_leaves() {
+    let names = "PLAIN DEPLOY_TOKEN Client_Secret SIGNING_KEY AWS_REGION EXTRA HOME";
+    let policy = "[shell_environment_policy]\ninherit = 'all'\nignore_default_excludes = false\n\
+                  exclude = ['aws_*']\nset = { EXTRA = 'set', SIGNING_KEY = 'set' }\n\
+                  include_only = ['PLAIN', '*_*', 'E?TRA']\n";
+    let ours = found(Which::Bindery, policy, names);
+    let want =
+        "PLAIN=ours DEPLOY_TOKEN= Client_Secret= SIGNING_KEY=set AWS_REGION= EXTRA=set HOME=";
+    assert_eq!(ours, want);
+    assert_eq!(ours, found(Which::Codex, policy, names));
+    let core = "[shell_environment_policy]\ninherit = 'core'\n";
+    let names = "PLAIN DEPLOY_TOKEN AWS_REGION";
+    assert_eq!(found(Which::Bindery, core, names), found(Which::Codex, core, names));
+}
+
+#[test]
+fn secrets_are_kept_from_commands_unless_they_are_asked_for() {
+    let names = "PLAIN DEPLOY_TOKEN Client_Secret SIGNING_KEY OPENAI_API_KEY AWS_REGION";
+    let want =
+        "PLAIN=ours DEPLOY_TOKEN= Client_Secret= SIGNING_KEY= OPENAI_API_KEY= AWS_REGION=ours";
+    assert_eq!(found(Which::Bindery, "", names), want);
+    let all = "[shell_environment_policy]\nignore_default_excludes = true\n";
+    let names = "PLAIN DEPLOY_TOKEN Client_Secret SIGNING_KEY AWS_REGION";
+    let want = "PLAIN=ours DEPLOY_TOKEN=ours Client_Secret=ours SIGNING_KEY=ours AWS_REGION=ours";
+    assert_eq!(found(Which::Bindery, all, names), want);
 }
 
 #[tokio::test]

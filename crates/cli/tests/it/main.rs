@@ -31,6 +31,8 @@ mod parts;
 
 mod options;
 
+mod attached;
+
 mod thread;
 
 mod failure;

@@ -124,7 +124,13 @@ fn heard(body: &Value) -> Vec<String> {
     let items = body["input"].as_array().into_iter().flatten();
     // What Codex says of the folder and the machine comes as a user's message of its own.
     let items = items.filter(|item| item["role"] != "developer");
-    items.map(line).filter(|line| !line.starts_with("user: <")).collect()
+    let of_machine = |line: &String| line.starts_with("user: <") && !goes_along(line);
+    items.map(line).filter(|line| !of_machine(line)).collect()
+}
+
+/// What a person gives along stands before their words.
+fn goes_along(line: &str) -> bool {
+    ["user: <image ", "user: <file "].iter().any(|label| line.starts_with(label))
 }
 
 fn line(item: &Value) -> String {

@@ -178,7 +178,7 @@ async fn pings_go_both_ways() {
 }
 
 fn file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/tls").join(name)
+    bindery_testkit::tls::file(name)
 }
 
 /// Serves one connection over TLS and echoes what it hears.

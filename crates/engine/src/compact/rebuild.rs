@@ -15,7 +15,12 @@ const SUMMARY_TAIL: &str = "</summary_of_earlier_work>";
 /// What stands between head and tail of words that were too long.
 const CUT: &str = "\n[… the middle of this message was left out …]\n";
 
+const PLAN: &str = "\nThe plan as it stands:\n";
+
+const FILES: &str = "\nFiles you changed:\n";
+
 /// What is kept beside words.
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Kept {
     /// The plan.
     pub(super) plan: Vec<Step>,
@@ -83,17 +88,31 @@ fn summary_text(summary: &str, kept: &Kept) -> String {
     let summary = if summary.is_empty() { "(no summary available)" } else { summary };
     let mut text = format!("{SUMMARY_HEAD}\n{}\n\n{summary}\n", SUMMARY_PREFIX.trim());
     if !kept.plan.is_empty() {
-        text.push_str("\nThe plan as it stands:\n");
+        text.push_str(PLAN);
         kept.plan.iter().for_each(|step| {
             text.push_str(&format!("- [{}] {}\n", step.status, step.step));
         });
     }
     if !kept.files.is_empty() {
-        text.push_str("\nFiles you changed:\n");
+        text.push_str(FILES);
         kept.files.iter().for_each(|file| text.push_str(&format!("- {file}\n")));
     }
     text.push_str(SUMMARY_TAIL);
     text
+}
+
+/// What a summary of ours kept; none for other words. The model's own words come before it.
+pub(super) fn kept_in(text: &str) -> Option<Kept> {
+    let text = text.strip_prefix(SUMMARY_HEAD)?.strip_suffix(SUMMARY_TAIL)?;
+    let (text, files) = text.rsplit_once(FILES).unwrap_or((text, ""));
+    let plan = text.rsplit_once(PLAN).map_or("", |(_, plan)| plan);
+    let step = |line: &str| {
+        let (status, step) = line.strip_prefix("- [")?.split_once("] ")?;
+        Some(Step { step: step.to_owned(), status: status.to_owned() })
+    };
+    let file = |line: &str| line.strip_prefix("- ").map(str::to_owned);
+    let plan = plan.lines().map_while(step).collect();
+    Some(Kept { plan, files: files.lines().map_while(file).collect() })
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use super::provider::{OPENAI, stored_key};
 use super::reader::Reader;
 use super::{
     ApprovalPolicy, Catalogue, ConfigError, Home, ModelEntry, ProjectSettings, ProviderEntry,
-    SandboxMode, SandboxSettings, Truncation, Trust, WireApi, project,
+    SandboxMode, SandboxSettings, Truncation, Trust, WireApi, project, shell,
 };
+use crate::sandbox::environment::EnvironmentPolicy;
 
 /// Everything the engine is told before it starts.
 #[derive(Clone, Debug)]
@@ -61,6 +62,8 @@ pub struct Config {
     pub features: BTreeMap<String, bool>,
     /// A program that is told of each finished turn.
     pub notify: Vec<String>,
+    /// Which variables commands get.
+    pub environment: EnvironmentPolicy,
     /// Whether the model is told of branch and changes; `git_context` in `bindery.toml`.
     pub git_context: bool,
     /// What the engine has no use for, as it is written.
@@ -149,6 +152,14 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
     }
     let project = ProjectSettings::take(&mut reader)?;
     let trust = take_trust(&mut reader, &project, cwd)?;
+    let web_search = web_search(&mut reader)?;
+    let notify: Vec<String> = reader.take("notify")?.unwrap_or_default();
+    if web_search.as_deref().is_some_and(|mode| mode != "disabled") {
+        notices.push("`web_search` has no effect: the engine searches nowhere".to_owned());
+    }
+    if !notify.is_empty() {
+        notices.push("`notify` has no effect: the engine runs no program of its own".to_owned());
+    }
     Ok(Config {
         approval_policy: approval(&mut reader, trust)?,
         sandbox: sandbox(&mut reader, trust, cwd)?,
@@ -163,9 +174,10 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
         review_model: reader.take("review_model")?,
         mcp_servers: reader.take("mcp_servers")?.unwrap_or_default(),
         tools: reader.take_table("tools")?,
-        web_search: web_search(&mut reader)?,
+        web_search,
         features: features(&mut reader)?,
-        notify: reader.take("notify")?.unwrap_or_default(),
+        notify,
+        environment: shell::take(&mut reader, &mut notices)?,
         git_context: reader.take("git_context")?.unwrap_or(true),
         notices: told(notices, &reader.table, &project, home, cwd),
         rest: reader.table,

@@ -1,7 +1,7 @@
 //! Ways to a server: a child's pipes, or HTTP.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use super::handler::Handler;
 use super::process::ServerProcess;
 use super::settings::Way;
+use crate::tls;
 
 /// A server that is there takes the connection within this.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -30,7 +31,9 @@ pub(super) async fn connect(way: &Way, cwd: &Path, handler: Handler) -> Result<C
             let cwd = own.as_deref().map_or(cwd.to_owned(), |own| cwd.join(own));
             stdio(command, args, env, &cwd, handler).await
         }
-        Way::Http { url, headers } => http(url, headers, handler).await,
+        Way::Http { url, headers, authority } => {
+            http(url, headers, authority.clone(), handler).await
+        }
     }
 }
 
@@ -58,6 +61,7 @@ async fn stdio(
 async fn http(
     url: &str,
     headers: &BTreeMap<String, String>,
+    authority: Option<PathBuf>,
     handler: Handler,
 ) -> Result<Connected, String> {
     let mut custom = HashMap::new();
@@ -72,8 +76,11 @@ async fn http(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder().connect_timeout(CONNECT);
     let builder = builder.redirect(reqwest::redirect::Policy::none());
-    let built = tokio::task::spawn_blocking(move || builder.build()).await;
-    let client = built.map_err(|err| err.to_string())?.map_err(|err| err.to_string())?;
+    let build = move || {
+        let builder = tls::trusting(builder, authority.as_deref())?;
+        builder.build().map_err(|err| err.to_string())
+    };
+    let client = tokio::task::spawn_blocking(build).await.map_err(|err| err.to_string())??;
     let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom);
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let running = handler.serve(transport).await.map_err(|err| err.to_string())?;

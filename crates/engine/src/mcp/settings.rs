@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Value;
 
 use crate::config::Home;
+use crate::tls;
 
 /// How long a server may take to start, unless it says otherwise.
 const STARTUP: f64 = 10.0;
@@ -70,6 +71,8 @@ pub enum Way {
         url: String,
         /// Headers of every request, the key's among them.
         headers: BTreeMap<String, String>,
+        /// A file with authorities to trust besides the system's, in PEM.
+        authority: Option<PathBuf>,
     },
 }
 
@@ -174,7 +177,7 @@ impl Entry {
                     let token = variable(&key).ok_or(format!("`{key}` is not set"))?;
                     headers.insert("authorization".to_owned(), format!("Bearer {token}"));
                 }
-                Ok(Way::Http { url, headers })
+                Ok(Way::Http { url, headers, authority: tls::authority(home) })
             }
             (None, None) => Err("it has neither `command` nor `url`".to_owned()),
             (Some(_), Some(_)) => Err("it has both `command` and `url`".to_owned()),

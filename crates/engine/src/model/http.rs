@@ -1,6 +1,7 @@
 //! HTTP to a model's server: one client per provider, made when the first request needs it.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tokio_util::bytes::Bytes;
 use super::classify::{self, Again, Failure, Told};
 use super::sse::{Event, Parser};
 use super::{Fault, ModelError, Provider};
+use crate::tls;
 
 /// What we call ourselves to servers.
 const ORIGINATOR: &str = "bindery";
@@ -30,6 +32,7 @@ const MAX_ANSWER: usize = 256 * 1024 * 1024;
 pub(super) struct Http {
     target: Result<Target, ModelError>,
     client: OnceCell<Client>,
+    authority: Option<PathBuf>,
     idle: Duration,
 }
 
@@ -42,7 +45,8 @@ impl Http {
     /// Reads the settings; what is wrong with them is told when one asks.
     pub(super) fn new(provider: &Provider, path: &[&str]) -> Self {
         let target = Target::new(provider, path);
-        Self { target, client: OnceCell::new(), idle: provider.idle_timeout }
+        let (authority, idle) = (provider.authority.clone(), provider.idle_timeout);
+        Self { target, client: OnceCell::new(), authority, idle }
     }
 
     /// Posts once. What is not a success is classified.
@@ -53,7 +57,8 @@ impl Http {
     ) -> Result<Response, Failure> {
         let fixed = |error: &ModelError| Failure { error: error.clone(), again: Again::Never };
         let target = self.target.as_ref().map_err(fixed)?;
-        let client = self.client.get_or_try_init(|| make(target.url.clone())).await?;
+        let make = || make(target.url.clone(), self.authority.clone());
+        let client = self.client.get_or_try_init(make).await?;
         let mut request =
             client.post(target.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
         for (name, value) in headers {
@@ -250,7 +255,7 @@ fn headers(provider: &Provider) -> Result<HeaderMap, ModelError> {
 
 /// Reading the system's certificates takes longer than a whole turn on a local model, so that plain
 /// HTTP goes without, and HTTPS reads them away from the others' threads.
-async fn make(url: Url) -> Result<Client, Failure> {
+async fn make(url: Url, authority: Option<PathBuf>) -> Result<Client, Failure> {
     let agent = format!(
         "{ORIGINATOR}/{} ({}; {})",
         env!("CARGO_PKG_VERSION"),
@@ -272,7 +277,11 @@ async fn make(url: Url) -> Result<Client, Failure> {
     }
     // Somebody else may have named one; any will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let built = tokio::task::spawn_blocking(move || builder.build()).await;
+    let build = move || {
+        let builder = tls::trusting(builder, authority.as_deref())?;
+        builder.build().map_err(|err| causes(&err))
+    };
+    let built = tokio::task::spawn_blocking(build).await;
     built.map_err(|err| wrong(&err))?.map_err(|err| wrong(&err))
 }
 
@@ -329,6 +338,10 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 fn unreachable_server(url: &Url, err: reqwest::Error) -> Failure {
     let place = place(url);
+    if let Some(why) = tls::fault(&err) {
+        let words = format!("no safe connection to the model's server at `{place}`: {why}");
+        return Failure::new(Fault::Transport, Again::Never, words);
+    }
     let connects = err.is_connect();
     let why = causes(&err.without_url());
     let words = match connects {

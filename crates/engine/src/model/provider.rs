@@ -1,6 +1,7 @@
 //! Where a model is and how it wants to be spoken to: plain settings, read from nowhere.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a wire must know of a model's server.
@@ -16,6 +17,8 @@ pub struct Provider {
     pub key: Option<String>,
     /// Further headers; one of the same name takes the place of ours.
     pub headers: Vec<(String, String)>,
+    /// A file with authorities to trust besides the system's, in PEM.
+    pub authority: Option<PathBuf>,
     /// Added to the URL; Azure wants `api-version`.
     pub query: Vec<(String, String)>,
     /// How often one request is posted again before it is counted as failed; at most 100.
@@ -85,6 +88,7 @@ impl Provider {
             base_url: base_url.into(),
             key: None,
             headers: Vec::new(),
+            authority: None,
             query: Vec::new(),
             request_max_retries: 4,
             stream_max_retries: 5,

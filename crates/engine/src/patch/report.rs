@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use super::write::{Done, Halted};
 
+/// What stands before the list of files that were written.
+pub(crate) const UPDATED: &str = "Success. Updated the following files:\n";
+
 /// A patch that was written, or the write that failed and what was written before it.
 pub fn told(outcome: &Result<Done, Halted>) -> String {
     match outcome {
-        Ok(done) => format!("Success. Updated the following files:\n{}", listing(done)),
+        Ok(done) => format!("{UPDATED}{}", listing(done)),
         Err(halted) => {
             let Halted { path, cause, done } = halted;
             let files = match listing(done) {

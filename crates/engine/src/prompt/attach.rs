@@ -65,6 +65,12 @@ pub enum AttachError {
         /// Why.
         why: String,
     },
+    /// What came in a data URL is no picture, or of a kind that cannot be sent.
+    #[error("a picture was given that cannot be sent: {why}")]
+    BadData {
+        /// Why.
+        why: String,
+    },
 }
 
 /// The longest text file that is attached; a model's window is not much longer.
@@ -84,10 +90,10 @@ pub fn user_message(pieces: &[Piece], shrink: Shrink<'_>) -> Result<Message, Att
     for piece in pieces {
         match piece {
             Piece::Text(text) => content.push(input(text.clone())),
-            Piece::TextFile(path) => content.push(input(labelled(path, &read_text(path)?))),
+            Piece::TextFile(path) => content.push(input(text_file(path)?)),
             Piece::ImageUrl(url) => {
                 pictures += 1;
-                content.extend(picture(pictures, None, url.clone()));
+                content.extend(picture(pictures, None, fit_url(url, shrink)?));
             }
             Piece::ImageFile(path) => {
                 pictures += 1;
@@ -97,6 +103,11 @@ pub fn user_message(pieces: &[Piece], shrink: Shrink<'_>) -> Result<Message, Att
     }
     let content = content.into_iter().map(Into::into).collect();
     Ok(Message { id: None, role: Role::User, content, phase: None })
+}
+
+/// A text file with its name around it.
+pub fn text_file(path: &Path) -> Result<String, AttachError> {
+    Ok(labelled(path, &read_text(path)?))
 }
 
 /// A prompt and what was piped in, as one text. What is piped in without a prompt is the prompt.
@@ -134,10 +145,25 @@ fn read_text(path: &Path) -> Result<String, AttachError> {
     String::from_utf8(read(path, MOST_TEXT)?).map_err(not_text)
 }
 
+/// A picture that came in its address is made smaller as one in a file is; one that is elsewhere
+/// stays there.
+fn fit_url(url: &str, shrink: Shrink<'_>) -> Result<String, AttachError> {
+    let Some(data) = url.strip_prefix("data:") else { return Ok(url.to_owned()) };
+    let bad = |why: String| AttachError::BadData { why };
+    let (_, data) = data.split_once(";base64,").ok_or_else(|| bad("it is not base64".into()))?;
+    let bytes = STANDARD.decode(data.trim()).map_err(|err| bad(err.to_string()))?;
+    let picture = shrink(bytes).map_err(bad)?;
+    Ok(url_of(&picture))
+}
+
+fn url_of(picture: &Picture) -> String {
+    format!("data:{};base64,{}", picture.media_type, STANDARD.encode(&picture.bytes))
+}
+
 fn data_url(path: &Path, shrink: Shrink<'_>) -> Result<String, AttachError> {
     let not_picture = |why| AttachError::NotPicture { path: path.to_owned(), why };
     let picture = shrink(read(path, MOST_PICTURE)?).map_err(not_picture)?;
-    Ok(format!("data:{};base64,{}", picture.media_type, STANDARD.encode(&picture.bytes)))
+    Ok(url_of(&picture))
 }
 
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, AttachError> {

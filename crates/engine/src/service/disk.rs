@@ -76,6 +76,7 @@ impl Disk {
     fn meta(newcomer: &Newcomer) -> Meta {
         let mut meta = Meta::new(newcomer.id.clone(), newcomer.cwd.clone());
         meta.originator = newcomer.originator.clone();
+        meta.source = Value::from(newcomer.source.as_str());
         meta.model_provider = Some(newcomer.provider.clone());
         meta.base_instructions = newcomer.base_instructions.clone();
         meta.dynamic_tools = newcomer.dynamic_tools.clone();

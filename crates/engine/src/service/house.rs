@@ -144,10 +144,21 @@ impl Supply for House {
         let mut warnings = config.notices.clone();
         let (mcp, notices) = mcp::read(&config.mcp_servers, &self.home);
         warnings.extend(notices);
+        let environment = config.environment.clone();
         let sources = sources(&config);
         let prompter = Arc::new(HousePrompter::new(config));
         let guard = self.guard();
-        Ok(Supplied { standing, provider, model, mcp, guard, prompter, sources, warnings })
+        Ok(Supplied {
+            standing,
+            provider,
+            model,
+            mcp,
+            environment,
+            guard,
+            prompter,
+            sources,
+            warnings,
+        })
     }
 
     fn models(&self) -> Vec<Value> {

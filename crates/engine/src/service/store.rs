@@ -80,6 +80,8 @@ pub struct Newcomer {
     pub dynamic_tools: Vec<Value>,
     /// The client.
     pub originator: String,
+    /// `vscode`, `exec` …
+    pub source: String,
     /// Milliseconds since 1970.
     pub created_ms: i64,
 }

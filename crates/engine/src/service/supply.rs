@@ -10,6 +10,7 @@ use crate::guard::Guard;
 use crate::mcp::ServerSettings;
 use crate::model::Model;
 use crate::prompter::Prompter;
+use crate::sandbox::environment::EnvironmentPolicy;
 use crate::thread::{Approval, Sandbox, Standing};
 
 /// Provides what threads are made from.
@@ -59,6 +60,8 @@ pub struct Supplied {
     pub model: Arc<dyn Model>,
     /// MCP servers.
     pub mcp: Vec<ServerSettings>,
+    /// Which variables commands get.
+    pub environment: EnvironmentPolicy,
     /// Who decides about commands.
     pub guard: Arc<dyn Guard>,
     /// What it is told around the user's words.

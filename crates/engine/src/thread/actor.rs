@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bindery_core::open::{Open, tag_of};
+use bindery_core::wire::app_server::input::UserInput;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use uuid::Uuid;
 use super::history::History;
 use super::view::Record;
 use super::{Entry, Mailbox, Makings, Overrides, ThreadError, ThreadSettings, Ticket, TurnInput};
+use crate::compact;
 use crate::item::{HistoryItem, Item};
 use crate::mcp::Servers;
 use crate::review::Target;
@@ -70,7 +72,9 @@ impl Actor {
         makings: Makings,
         record: Arc<Mutex<Record>>,
     ) -> Self {
-        let session = Arc::new(Session::default());
+        let session = Arc::new(Session::new(settings.environment));
+        let (plan, files) = compact::recall(&settings.history);
+        session.restore(plan, files);
         let thread_id = settings.id.clone();
         let mcp = Servers::new(settings.mcp, settings.standing.cwd.clone());
         let history = History::new(settings.history, settings.usage.last);
@@ -128,9 +132,15 @@ impl Actor {
     /// An answer that nobody waits for any more is dropped: the asker is gone.
     async fn handle(&mut self, command: Command) {
         match command {
-            Command::Start { input, reply } => self.start(input, reply).await,
+            Command::Start { input, reply } => match self.filled(input) {
+                Ok(input) => self.start(input, reply).await,
+                Err(err) => {
+                    let _ = reply.send(Err(err));
+                }
+            },
             Command::Steer { expected, input, reply } => {
-                let _ = reply.send(self.steer(&expected, input));
+                let steered = self.filled(input).and_then(|input| self.steer(&expected, input));
+                let _ = reply.send(steered);
             }
             Command::Interrupt { turn_id, reply } => {
                 let _ = reply.send(self.interrupt(&turn_id));
@@ -153,6 +163,18 @@ impl Actor {
             }
             Command::Close { .. } => {}
         }
+    }
+
+    /// The input with the user's own prompts in the place of their names.
+    fn filled(&self, mut input: TurnInput) -> Result<TurnInput, ThreadError> {
+        for piece in &mut input.input {
+            let Open::Known(UserInput::Text { text, .. }) = piece else { continue };
+            let words = self.makings.prompter.called(text).map_err(ThreadError::BadInput)?;
+            if let Some(words) = words {
+                *piece = Open::Known(UserInput::text(words));
+            }
+        }
+        Ok(input)
     }
 
     async fn start(&mut self, input: TurnInput, reply: Reply<Ticket>) {

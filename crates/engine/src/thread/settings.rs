@@ -17,6 +17,7 @@ use crate::mcp::ServerSettings;
 use crate::model::Model;
 use crate::outlet::Outlet;
 use crate::prompter::Prompter;
+use crate::sandbox::environment::EnvironmentPolicy;
 use crate::tokens::ThreadUsage;
 
 /// What a thread is opened with.
@@ -30,6 +31,8 @@ pub struct ThreadSettings {
     pub dynamic_tools: Vec<DynamicTool>,
     /// MCP servers, started when a turn needs them.
     pub mcp: Vec<ServerSettings>,
+    /// Which variables commands get.
+    pub environment: EnvironmentPolicy,
     /// What was said before, oldest first.
     pub history: Vec<HistoryItem>,
     /// What the model was told of the context when that history was written.
@@ -201,6 +204,7 @@ impl ThreadSettings {
             standing,
             dynamic_tools: Vec::new(),
             mcp: Vec::new(),
+            environment: EnvironmentPolicy::default(),
             history: Vec::new(),
             context: None,
             turns: Vec::new(),

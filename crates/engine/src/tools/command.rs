@@ -71,7 +71,7 @@ fn spawn(wanted: &Wanted, fenced: bool, cx: &Cx) -> Result<(Arc<Process>, Deltas
     let mut command = exec::Command {
         argv: wanted.argv.iter().map(Into::into).collect(),
         cwd: wanted.cwd.clone(),
-        env: super::env::of_commands(),
+        env: super::env::of_commands(&cx.session.environment),
         tty: wanted.tty,
         enclosed: false,
         placeholders: Vec::new(),

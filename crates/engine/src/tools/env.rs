@@ -1,4 +1,4 @@
-//! The environment of commands: the person's own, without what looks like a secret.
+//! The environment of commands: the person's own, as the policy has it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,8 +7,8 @@ use crate::exec::shell;
 use crate::sandbox::environment::EnvironmentPolicy;
 
 /// The environment of a command.
-pub(super) fn of_commands() -> BTreeMap<OsString, OsString> {
-    let mut env = EnvironmentPolicy::default().apply(std::env::vars_os());
+pub(super) fn of_commands(policy: &EnvironmentPolicy) -> BTreeMap<OsString, OsString> {
+    let mut env = policy.apply(std::env::vars_os());
     shell::add_to(&mut env);
     env
 }

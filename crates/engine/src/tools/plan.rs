@@ -86,6 +86,12 @@ impl Tool for UpdatePlan {
     }
 }
 
+/// The plan in a call's arguments.
+pub(crate) fn read(arguments: &str) -> Option<Vec<Step>> {
+    let Arguments { plan, .. } = serde_json::from_str(arguments).ok()?;
+    Some(plan.into_iter().map(Planned::keep).collect())
+}
+
 impl Planned {
     fn value(&self) -> Value {
         let status = match self.status {

@@ -11,6 +11,7 @@ use super::command::Wanted;
 use crate::diff::TurnDiff;
 use crate::exec::{self, Process, Processes};
 use crate::patch::{Done, Plan};
+use crate::sandbox::environment::EnvironmentPolicy;
 
 /// Files that are remembered as being worked on, the newest.
 const FILES: usize = 200;
@@ -18,6 +19,8 @@ const FILES: usize = 200;
 /// Shared by the turns of a thread.
 #[derive(Default)]
 pub(crate) struct Session {
+    /// Which variables commands get.
+    pub(crate) environment: EnvironmentPolicy,
     pub(super) processes: Processes,
     /// Watchers of commands.
     watchers: TaskTracker,
@@ -67,6 +70,18 @@ pub(crate) struct Step {
 }
 
 impl Session {
+    pub(crate) fn new(environment: EnvironmentPolicy) -> Self {
+        Self { environment, ..Self::default() }
+    }
+
+    /// What the thread had when it was in another process.
+    pub(crate) fn restore(&self, plan: Vec<Step>, files: Vec<String>) {
+        let mut state = self.lock();
+        state.plan = plan;
+        let surplus = files.len().saturating_sub(FILES);
+        state.files = files.into_iter().skip(surplus).collect();
+    }
+
     pub(crate) fn plan(&self) -> Vec<Step> {
         self.lock().plan.clone()
     }

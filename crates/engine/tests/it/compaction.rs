@@ -1,10 +1,12 @@
 //! A window that gets full: summaries, overflows, what is kept.
 
+use bindery_engine::item::HistoryItem;
 use bindery_engine::model::Fault;
-use bindery_engine::thread::Entry;
+use bindery_engine::prompter::PatchForm;
+use bindery_engine::thread::{Entry, Sandbox};
 use serde_json::json;
 
-use crate::stage::{Act, Setting, Stage, call, fail, plan, say};
+use crate::stage::{Act, Setting, Stage, call, fail, free_call, plan, say};
 
 const HEAD: &str = "user: <summary_of_earlier_work>";
 
@@ -62,6 +64,41 @@ async fn by_hand() {
         _ => None,
     });
     assert_eq!(compacted, Some(("The summary.", 2)));
+}
+
+#[tokio::test]
+async fn files_in_work_are_kept_and_come_back_with_the_thread() {
+    let patch = "*** Begin Patch\n*** Add File: src/a.txt\n+one\n*** End Patch\n";
+    let with_patch = |script: Vec<Vec<Act>>| {
+        Setting::new(script).profile(|profile| profile.patch = PatchForm::Freeform)
+    };
+    let acts = vec![free_call("p1", "apply_patch", patch), call("c1", "update_plan", &plan())];
+    let script = vec![acts, say("Answer."), say("S"), say("back")];
+    let first = with_patch(script)
+        .change(|settings| settings.standing.sandbox = Sandbox::workspace())
+        .open();
+    first.turn("one").await;
+    let history: Vec<HistoryItem> = {
+        let entries = first.book.entries.lock().expect("book");
+        let items = entries.iter().filter_map(|entry| match entry {
+            Entry::Item(item) => Some(item.clone()),
+            _ => None,
+        });
+        items.collect()
+    };
+    // The same thread in the same process, and in another one.
+    let second = Setting::new(vec![say("S"), say("back")])
+        .change(move |settings| settings.history = history)
+        .open();
+    for (stage, ended, request) in [(&first, 1, 3), (&second, 0, 1)] {
+        drop(stage.thread.compact().await.expect("a turn"));
+        assert_eq!(stage.ended(ended).await["status"], "completed");
+        stage.turn("two").await;
+        let lines = stage.input_lines(request);
+        let summary = lines.iter().find(|line| line.starts_with(HEAD)).expect("a summary");
+        assert!(summary.contains("\n- src/a.txt\n"), "{summary}");
+        assert!(summary.contains("[in_progress] Look"), "{summary}");
+    }
 }
 
 #[tokio::test]

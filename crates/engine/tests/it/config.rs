@@ -3,6 +3,7 @@
 use bindery_engine::config::{
     ApprovalPolicy, Config, SandboxMode, Truncation, Trust, WireApi, endpoint, parse_override,
 };
+use bindery_engine::sandbox::environment::{EnvironmentPolicy, Inherit};
 use toml::Value;
 
 use crate::place::Place;
@@ -225,7 +226,7 @@ fn trust_is_found_for_folder_root_and_worktree() {
 fn the_sandbox_is_read() {
     let place = Place::with(
         "sandbox_mode = 'workspace-write'\napproval_policy = 'never'\nfeatures.a = true\n\
-         features.b = { enabled = false }\nweb_search = false\nnotify = ['x']\n\
+         features.b = { enabled = false }\nweb_search = false\nnotify = []\n\
          [sandbox_workspace_write]\nwritable_roots = ['/x', 'y']\nnetwork_access = true\n\
          [mcp_servers.m]\ncommand = 'c'\n",
     );
@@ -236,4 +237,38 @@ fn the_sandbox_is_read() {
     assert_eq!(config.web_search.as_deref(), Some("disabled"));
     assert_eq!(config.mcp_servers["m"]["command"], Value::from("c"));
     assert_eq!(config.notices, [""; 0]);
+}
+
+#[test]
+fn what_is_read_and_has_no_effect_is_told() {
+    let place = Place::with("web_search = 'live'\nnotify = ['bell']\n");
+    let told = place.load(&[]).unwrap().notices;
+    let has = |name: &str| told.iter().any(|notice| notice.starts_with(name));
+    assert!(has("`web_search` has no effect") && has("`notify` has no effect"), "{told:?}");
+    assert_eq!(Place::with("web_search = 'disabled'\n").load(&[]).unwrap().notices.len(), 0);
+}
+
+#[test]
+fn the_environment_of_commands_is_read() {
+    let text = "[shell_environment_policy]\ninherit = 'core'\nignore_default_excludes = true\n\
+                exclude = ['AWS_*']\nset = { A = '1' }\ninclude_only = ['A']\nshape = 1\n";
+    let config = Place::with(text).load(&["shell_environment_policy.set.B=2"]);
+    let config = config.unwrap_err().to_string();
+    assert!(config.contains("shell_environment_policy"), "a number is no text: {config}");
+    let config = Place::with(text).load(&["shell_environment_policy.set.B='2'"]).unwrap();
+    let policy = &config.environment;
+    assert_eq!(policy.inherit, Inherit::Core);
+    assert!(policy.ignore_default_excludes);
+    assert_eq!(
+        (policy.exclude.join(" "), policy.include_only.join(" ")),
+        ("AWS_*".into(), "A".into())
+    );
+    assert_eq!(policy.set.iter().map(|(k, v)| format!("{k}{v}")).collect::<String>(), "A1B2");
+    let told = "settings the engine has no use for: `shell_environment_policy.shape`";
+    assert!(config.notices.iter().any(|notice| notice == told), "{:?}", config.notices);
+    let none = Place::new().load(&[]).unwrap();
+    assert_eq!(none.environment, EnvironmentPolicy::default());
+    let profile = "shell_environment_policy.experimental_use_profile=true";
+    let told = Place::new().load(&[profile]).unwrap().notices;
+    assert!(told.iter().any(|notice| notice.contains("has no effect")), "{told:?}");
 }

@@ -9,7 +9,10 @@ use bindery_engine::model::Fault::{
 };
 use bindery_engine::model::{ModelEvent, Provider, Wire};
 use bindery_testkit::model::{Model, Reply, Script, Step};
+use bindery_testkit::tls::{self, Front};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::wires::{WIRES, ask, provider, request};
 
@@ -172,18 +175,80 @@ async fn a_server_that_is_not_there_is_named() {
     }
 }
 
-/// No server here speaks TLS; what counts is that a client for it can be made.
 #[tokio::test]
-async fn a_secure_address_needs_no_preparation() {
+async fn over_tls_a_server_is_asked_whose_authority_is_named() {
+    for wire in WIRES {
+        let model = Model::start(Script::always("Safe."));
+        let front = Front::before(&model.base_url());
+        let provider = Provider {
+            base_url: front.base_url(),
+            authority: Some(tls::file("ca.pem")),
+            ..provider(wire, &model)
+        };
+        let asked = ask(&provider, request("go")).await;
+        asked.ended.as_ref().expect("an answer");
+        assert_eq!((asked.text().as_str(), front.connections()), ("Safe.", 1), "{wire:?}");
+        assert_eq!(model.requests()[0].headers["authorization"], "Bearer sk-test");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_is_told_at_once() {
     let model = Model::start(Script::always("ok"));
-    let provider = Provider {
-        base_url: model.base_url().replace("http:", "https:"),
-        request_max_retries: 0,
-        stream_max_retries: 0,
-        ..provider(Wire::Responses, &model)
+    let front = Front::before(&model.base_url());
+    let other = front.base_url().replace("localhost", "127.0.0.1");
+    let untrusted = "no safe connection to the model's server at `https://localhost:";
+    let misnamed = "no safe connection to the model's server at `https://127.0.0.1:";
+    #[rustfmt::skip]
+    let table = [
+        // address           authority                          connections, words
+        (front.base_url(),   None,                              1, untrusted),
+        // An authority, but not the one that signed the server.
+        (front.base_url(),   Some(tls::file("server.pem")),     1, untrusted),
+        (other,              Some(tls::file("ca.pem")),         1, misnamed),
+        (front.base_url(),   Some(tls::file("server.key")),     0, "cannot speak HTTP: cannot use"),
+        (front.base_url(),   Some(tls::file("nowhere.pem")),    0, "cannot speak HTTP: cannot use"),
+    ];
+    for (base_url, authority, connections, words) in table {
+        let name = format!("{base_url} {authority:?}");
+        let before = front.connections();
+        let provider = Provider { base_url, authority, ..provider(Wire::Chat, &model) };
+        let asked = ask(&provider, request("go")).await;
+        let error = asked.ended.expect_err(&name);
+        assert_eq!((error.kind, model.count()), (Transport, 0), "{name}: {error}");
+        assert_eq!(front.connections() - before, connections, "{name}: {error}");
+        assert!(error.message.starts_with(words), "{name}: {error}");
+        assert!(error.message.contains("CODEX_CA_CERTIFICATE"), "{name}: {error}");
+        assert!(asked.events.is_empty(), "{name}: {:?}", asked.events);
+    }
+}
+
+/// Answers whatever comes as a plain web server answers what it cannot read.
+async fn plain_server(listener: TcpListener) {
+    loop {
+        let (mut tcp, _) = listener.accept().await.expect("a connection");
+        let mut hello = [0; 1024];
+        let _ = tcp.read(&mut hello).await;
+        let _ = tcp.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        // The client hangs up; a server that does so first may lose its own words.
+        let _ = tcp.read_to_end(&mut Vec::new()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_secure_address_of_a_plain_server_is_told_at_once() {
+    let model = Model::start(Script::always("ok"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base_url = format!("https://{}/v1", listener.local_addr().expect("an address"));
+    let provider = Provider { base_url, ..provider(Wire::Responses, &model) };
+    let asked = tokio::select! {
+        asked = ask(&provider, request("go")) => asked,
+        () = plain_server(listener) => unreachable!("it serves for ever"),
     };
-    let error = ask(&provider, request("go")).await.ended.expect_err("a fault");
-    assert_eq!((error.kind, model.count()), (Transport, 0), "{error}");
+    let error = asked.ended.expect_err("a fault");
+    assert_eq!(error.kind, Transport, "{error}");
+    assert!(error.message.ends_with("is it an http:// address?"), "{error}");
+    assert!(asked.events.is_empty(), "{:?}", asked.events);
 }
 
 #[tokio::test]

@@ -324,7 +324,7 @@ async fn a_server_over_http_needs_its_key() {
     let http = Http::start();
     for (key, status) in [("Bearer token", "ready"), ("Bearer other", "failed")] {
         let headers = BTreeMap::from([("authorization".to_owned(), key.to_owned())]);
-        let way = Way::Http { url: http.url.clone(), headers };
+        let way = Way::Http { url: http.url.clone(), headers, authority: None };
         let script = vec![vec![act("look", &json!({}))], say("ok")];
         let stage = with(ServerSettings { way, ..server("toy", &[]) }, script).open();
         stage.turn("go").await;

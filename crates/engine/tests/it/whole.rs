@@ -99,6 +99,20 @@ async fn every_fault_ends_the_turn_and_the_thread_goes_on() {
             vec![Step::call("update_plan", plan(), "c1"), Step::Cut],
             json!({ "responseStreamDisconnected": { "httpStatusCode": null } }),
         ),
+        (
+            "hang-up",
+            vec![Step::HangUp],
+            json!({ "responseStreamDisconnected": { "httpStatusCode": null } }),
+        ),
+        (
+            "garbage",
+            vec![Step::Status {
+                status: 200,
+                body: json!("data: {bad\n\n"),
+                headers: Default::default(),
+            }],
+            json!({ "responseStreamDisconnected": { "httpStatusCode": null } }),
+        ),
         ("busy", vec![Step::failed("server_is_overloaded", "x")], json!("serverOverloaded")),
         (
             "silence",
@@ -140,6 +154,66 @@ async fn an_interrupt_ends_the_request() {
         assert_eq!(stage.turn("again").await["status"], "completed", "{wire:?}");
         let sent = model.bodies().pop().expect("a body").to_string();
         assert!(sent.contains("<turn_aborted>") && !sent.contains("Once upon"), "{wire:?}: {sent}");
+    }
+}
+
+/// A state of a wire to interrupt in: what the server does, and the sign that it is reached.
+fn states() -> Vec<(&'static str, Vec<Step>, &'static str)> {
+    let sleep = json!({ "cmd": "sleep 600", "login": false, "yield_time_ms": 30_000 });
+    vec![
+        ("before the answer", vec![Step::Silence], ""),
+        ("after its head", vec![Step::gate("never")], ""),
+        ("in a thought", vec![Step::reasoning(["Hm."]), Step::Silence], "item/started"),
+        ("in a message", vec![Step::begin("Once"), Step::Silence], "item/agentMessage/delta"),
+        ("after a message", vec![Step::text("Once."), Step::Silence], "item/agentMessage/delta"),
+        ("in a wait to ask again", vec![Step::rate_limit(200)], "error"),
+        ("in a command", vec![Step::call("exec_command", sleep, "c1")], "item/started"),
+    ]
+}
+
+#[tokio::test]
+async fn an_interrupt_in_every_state_of_both_wires_leaves_the_thread_usable() {
+    for (name, steps, sign) in states() {
+        for wire in WIRES {
+            let model = Model::start(Script::new([
+                Reply::text("back").when_user("again"),
+                Reply::new(steps.clone()).always(),
+            ]));
+            let stage = stage(wire, &model);
+            let turn_id = stage.thread.start_turn(TurnInput::text("go")).await.unwrap();
+            model.wait_for_requests(1).await;
+            match sign {
+                "" => {}
+                // The user's own message is the first item.
+                "item/started" => drop(stage.wait(sign, 1).await),
+                sign => drop(stage.wait(sign, 0).await),
+            }
+            stage.thread.interrupt(&turn_id).await.unwrap();
+            assert_eq!(stage.ended(0).await["status"], "interrupted", "{name} on {wire:?}");
+            let turn = stage.turn("again").await;
+            assert_eq!(turn["status"], "completed", "{name} on {wire:?}: {turn}");
+            let sent = model.bodies().pop().expect("a body").to_string();
+            assert!(sent.contains("<turn_aborted>"), "{name} on {wire:?}: {sent}");
+            stage.thread.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_never_ends_holds_up_no_turn() {
+    let sleep = json!({ "cmd": "echo begun; sleep 600", "login": false, "yield_time_ms": 250 });
+    for wire in WIRES {
+        let model = Model::start(Script::new([
+            Reply::new([Step::call("exec_command", sleep.clone(), "c1")]),
+            Reply::text("It runs.").always(),
+        ]));
+        let stage = stage(wire, &model);
+        assert_eq!(stage.turn("go").await["status"], "completed", "{wire:?}");
+        let sent = model.bodies().pop().expect("a body").to_string();
+        assert!(sent.contains("Process running with session ID"), "{wire:?}: {sent}");
+        assert_eq!(stage.turn("again").await["status"], "completed", "{wire:?}");
+        let closing = tokio::time::timeout(crate::stage::PATIENCE, stage.thread.close());
+        closing.await.expect("a thread that ends with its commands");
     }
 }
 

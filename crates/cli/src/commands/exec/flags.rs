@@ -103,8 +103,12 @@ pub(super) struct Flags {
     #[arg(long, short, value_name = "FILE")]
     pub(super) output_last_message: Option<PathBuf>,
 
+    /// A text file to give along; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(super) file: Vec<PathBuf>,
+
     /// One of your own prompts, filled in: its name, then `KEY=value` or values by place
-    #[arg(long = "prompt", value_name = "NAME", num_args = 1..)]
+    #[arg(long = "prompt", value_name = "NAME", num_args = 1.., conflicts_with = "prompt")]
     pub(super) custom: Vec<String>,
 }
 
@@ -141,6 +145,7 @@ impl Flags {
         lists.into_iter().for_each(|(list, more)| list.extend(more));
         self.image.extend(after.image);
         self.add_dir.extend(after.add_dir);
+        self.file.extend(after.file);
         Self {
             strict_config: self.strict_config || after.strict_config,
             model: after.model.or(self.model),

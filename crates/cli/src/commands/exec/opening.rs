@@ -12,6 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::flags::Flags;
 use super::words::{self, Stdin};
+use crate::commands::prompt::{called, filled};
+use crate::commands::run::call::attached;
 use crate::failure::Hinted;
 
 /// No request before the turn takes this long.
@@ -44,6 +46,8 @@ pub(super) struct Opening {
     pub(super) target: Target,
     /// What the model is told; empty for a review of changes.
     pub(super) prompt: String,
+    /// Files that go along.
+    files: Vec<String>,
     schema: Option<Value>,
 }
 
@@ -65,9 +69,15 @@ impl Opening {
             Target::New => Stdin::Added,
             _ => Stdin::Instead,
         };
-        let prompt = match &target {
-            _ if !flags.custom.is_empty() => words::filled(&flags.custom, home)?,
-            Target::Review(Some(_)) => String::new(),
+        // Before anything is added to it, which would be taken for its arguments.
+        let custom = match (flags.custom.split_first(), prompt) {
+            (Some((name, arguments)), _) => Some(filled(name, arguments, home)?),
+            (None, Some(words)) => called(words, home)?,
+            (None, None) => None,
+        };
+        let prompt = match (&target, custom) {
+            (_, Some(custom)) => words::beside(&custom, stdin)?,
+            (Target::Review(Some(_)), None) => String::new(),
             _ => words::prompt(prompt, stdin)?,
         };
         if flags.ephemeral && !matches!(target, Target::New | Target::Review(_)) {
@@ -75,7 +85,8 @@ impl Opening {
             return Err(Hinted::misuse("a thread that goes on is kept", hint));
         }
         let schema = flags.output_schema.as_deref().map(schema).transpose()?;
-        Ok(Self { target, prompt, schema })
+        let files = flags.file.iter().map(|file| attached(file)).collect::<Result<_, _>>()?;
+        Ok(Self { target, prompt, files, schema })
     }
 
     /// Opens the thread.
@@ -134,7 +145,9 @@ impl Opening {
             json!({ "type": "localImage", "path": path })
         };
         let mut input: Vec<Value> = flags.image.iter().map(image).collect();
-        input.push(json!({ "type": "text", "text": self.prompt, "text_elements": [] }));
+        let words = self.files.iter().chain([&self.prompt]);
+        input
+            .extend(words.map(|text| json!({ "type": "text", "text": text, "text_elements": [] })));
         let params = json!({
             "threadId": thread, "input": input, "outputSchema": self.schema,
         });

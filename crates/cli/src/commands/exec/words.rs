@@ -3,10 +3,6 @@
 use std::io::{IsTerminal, Read, Write};
 
 use anyhow::Context;
-use bindery::engine::config::Home;
-use bindery::engine::prompt::custom;
-
-use crate::failure::Hinted;
 
 /// The longest text read from stdin; a model's window is smaller by far.
 const MOST: u64 = 16 * 1024 * 1024;
@@ -23,13 +19,7 @@ pub(super) enum Stdin {
 /// The prompt.
 pub(super) fn prompt(argument: Option<&str>, stdin: Stdin) -> anyhow::Result<String> {
     match argument {
-        Some(text) if text != "-" => {
-            if stdin == Stdin::Instead || std::io::stdin().is_terminal() {
-                return Ok(text.to_owned());
-            }
-            say("Reading additional input from stdin...");
-            Ok(with_stdin(text, &read()?))
-        }
+        Some(text) if text != "-" => beside(text, stdin),
         argument => {
             if argument.is_none() && std::io::stdin().is_terminal() {
                 anyhow::bail!(
@@ -45,16 +35,13 @@ pub(super) fn prompt(argument: Option<&str>, stdin: Stdin) -> anyhow::Result<Str
     }
 }
 
-/// One of the user's own prompts, filled in.
-pub(super) fn filled(call: &[String], home: &Home) -> anyhow::Result<String> {
-    let Some((name, words)) = call.split_first() else { return Ok(String::new()) };
-    let name = name.strip_prefix(custom::CALL).unwrap_or(name);
-    let prompts = custom::list(&custom::folder(&home.codex));
-    let found = prompts.iter().find(|prompt| prompt.name == name);
-    let found = found.ok_or_else(|| {
-        Hinted::misuse(format!("no prompt `{name}`"), "see `bindery prompt list`")
-    })?;
-    Ok(found.expand(words)?)
+/// A prompt that is known, with what is piped in beside it.
+pub(super) fn beside(prompt: &str, stdin: Stdin) -> anyhow::Result<String> {
+    if stdin == Stdin::Instead || std::io::stdin().is_terminal() {
+        return Ok(prompt.to_owned());
+    }
+    say("Reading additional input from stdin...");
+    Ok(with_stdin(prompt, &read()?))
 }
 
 fn with_stdin(prompt: &str, piped: &str) -> String {

@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use bindery::engine::config::Home;
-use bindery::engine::prompt::custom;
 
-use crate::failure::Hinted;
+use super::filled::filled;
 
 /// Print one of your own prompts, filled in
 ///
@@ -23,17 +22,7 @@ pub(super) struct Expand {
 
 impl Expand {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let prompts = custom::list(&custom::folder(&Home::here()?.codex));
-        let name = self.name.strip_prefix(custom::CALL).unwrap_or(&self.name);
-        let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
-            let names: Vec<_> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
-            let hint = match names.is_empty() {
-                true => "write one: `prompts/NAME.md` in the Codex home".to_owned(),
-                false => format!("there are {}", names.join(", ")),
-            };
-            return Err(Hinted::misuse(format!("no prompt `{name}`"), hint));
-        };
-        let text = prompt.expand(&self.arguments)?;
+        let text = filled(&self.name, &self.arguments, &Home::here()?)?;
         out.write_all(text.as_bytes())?;
         if !text.ends_with('\n') {
             writeln!(out)?;

@@ -21,7 +21,8 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::{Approve, Format, Run, call};
+use super::call::attached;
+use super::{Approve, Format, Run};
 use crate::failure::Hinted;
 use crate::server::folder;
 use crate::terminal::Style;
@@ -41,7 +42,7 @@ pub(super) async fn run(run: &Run) -> anyhow::Result<ExitCode> {
     let cwd = folder(run.cwd.as_deref())?;
     let agent = find(run)?;
     let request = ChatRequest {
-        message: call::prompt_text(run.prompt.as_deref())?,
+        message: message(run)?,
         session_id: run.resume.clone(),
         model: run.model.clone(),
         cwd: Some(cwd.clone()),
@@ -117,6 +118,13 @@ fn find(run: &Run) -> anyhow::Result<Box<dyn ChatAgent>> {
         )),
         name => Ok(Box::new(described(name)?)),
     }
+}
+
+/// The words, after the files that go along: an agent takes one text.
+fn message(run: &Run) -> anyhow::Result<String> {
+    let mut texts = run.file.iter().map(|file| attached(file)).collect::<Result<Vec<_>, _>>()?;
+    texts.push(run.words()?);
+    Ok(texts.join("\n\n"))
 }
 
 /// What was asked for and no agent of this kind can do: nothing is passed over in silence.

@@ -50,10 +50,14 @@ fn stdin() -> anyhow::Result<String> {
 
 /// The call: text, images, effort, schema.
 pub(super) fn options(run: &Run, text: &str) -> anyhow::Result<CallOptions> {
-    let mut content = vec![json!({ "type": "text", "text": text })];
+    let mut content = Vec::new();
     for image in &run.image {
         content.push(image_part(image)?);
     }
+    for file in &run.file {
+        content.push(json!({ "type": "text", "text": attached(file)? }));
+    }
+    content.push(json!({ "type": "text", "text": text }));
     let mut codex = Map::new();
     if let Some(effort) = &run.effort {
         codex.insert("effort".to_owned(), json!(effort));
@@ -100,6 +104,12 @@ fn image_part(path: &Path) -> anyhow::Result<Value> {
         "mediaType": "image/*",
         "data": { "type": "url", "url": format!("file://{}", path.display()) },
     }))
+}
+
+/// A text file as the model is shown it, whatever runs the turn.
+pub(in crate::commands) fn attached(path: &Path) -> anyhow::Result<String> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    Ok(bindery::engine::prompt::attach::text_file(&path)?)
 }
 
 fn schema(path: &Path) -> anyhow::Result<Value> {

@@ -15,6 +15,7 @@ use crate::picture::{self, Detail};
 use crate::prompt::attach::{Picture, Piece, user_message};
 use crate::prompt::base::{self, COMPACT_PROMPT};
 use crate::prompt::context::{Context as World, ThreadScene};
+use crate::prompt::custom;
 use crate::prompt::{Mode, Snapshot, base as base_of};
 use crate::prompter::{Context, ExecForm, PatchForm, Profile, Prompter};
 use crate::thread::{Approval, Sandbox, Standing};
@@ -113,6 +114,17 @@ impl Prompter for HousePrompter {
         Box::pin(async move {
             let read = move || vec![message(pieces)];
             tokio::task::spawn_blocking(read).await.unwrap_or_default()
+        })
+    }
+
+    fn called(&self, words: &str) -> Result<Option<String>, String> {
+        if !words.starts_with(custom::CALL) {
+            return Ok(None);
+        }
+        let prompts = custom::list(&custom::folder(&self.config.home.codex));
+        custom::expand(words, &prompts).map_err(|err| {
+            let hint = err.hint().map(|hint| format!("; {hint}"));
+            format!("{err}{}", hint.unwrap_or_default())
         })
     }
 

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Placement, WireApi};
 use crate::model::{self, Provider, Wire};
+use crate::tls;
 
 /// The settings of the provider in force, keys and all.
 pub(super) fn plain(config: &Config) -> Provider {
@@ -17,6 +18,7 @@ pub(super) fn plain(config: &Config) -> Provider {
         (Some(key), Some(header)) => provider.headers.push((header.clone(), key)),
         (key, _) => provider.key = key,
     }
+    provider.authority = tls::authority(&config.home);
     provider.query = entry.query_params.clone().into_iter().collect();
     provider.request_max_retries = entry.request_max_retries;
     provider.stream_max_retries = entry.stream_max_retries;

@@ -50,6 +50,7 @@ fn newcomer(cx: &Cx, supplied: &Supplied, dynamic_tools: Vec<Value>) -> Newcomer
         base_instructions: Some(supplied.prompter.base(&supplied.standing)),
         dynamic_tools,
         originator: cx.ear.client.name.clone(),
+        source: cx.inner.settings.source.to_owned(),
         created_ms: now_ms(),
     }
 }
@@ -62,7 +63,7 @@ fn birth(cx: &Cx, supplied: &Supplied, newcomer: &Newcomer, ephemeral: bool, kep
         path: kept.path.as_ref().map(|path| path.display().to_string()),
         originator: cx.ear.client.name.clone(),
         cli_version: CODEX_VERSION.to_owned(),
-        source: json!("vscode"),
+        source: json!(newcomer.source),
         git: Value::Null,
         created_at: newcomer.created_ms.div_euclid(1000),
         sources: supplied.sources.clone(),
@@ -170,6 +171,7 @@ impl Cx {
         };
         let mut settings = settings;
         settings.mcp = supplied.mcp.clone();
+        settings.environment = supplied.environment.clone();
         let updated_at = about.updated_at.max(birth.created_at);
         let about = About { updated_at, ..about };
         let thread = Thread::open(settings, makings, &self.inner.tasks);

@@ -7,6 +7,7 @@ use bindery_engine::guard::NoFence;
 use bindery_engine::item::{Content, FunctionCall, HistoryItem, Item, Message, Role};
 use bindery_engine::model::{Answered, Model, ModelError, ModelEvent, ModelRequest};
 use bindery_engine::prompter::{PlainPrompter, Profile};
+use bindery_engine::sandbox::environment::EnvironmentPolicy;
 use bindery_engine::service::disk::Disk;
 use bindery_engine::service::store::NoStore;
 use bindery_engine::service::supply::{Supplied, Supply, Wish};
@@ -108,6 +109,7 @@ impl Supply for Aviary {
             provider: "aviary".to_owned(),
             model: self.parrot.clone(),
             mcp: Vec::new(),
+            environment: EnvironmentPolicy::default(),
             guard: Arc::new(NoFence),
             prompter: Arc::new(PlainPrompter { profile }),
             sources: Vec::new(),

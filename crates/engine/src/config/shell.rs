@@ -1,0 +1,38 @@
+//! `shell_environment_policy`: which variables commands get.
+
+use toml::Value;
+
+use super::ConfigError;
+use super::reader::Reader;
+use crate::sandbox::environment::EnvironmentPolicy;
+
+const KEY: &str = "shell_environment_policy";
+
+/// What the table may say.
+const KNOWN: [&str; 6] = [
+    "inherit",
+    "ignore_default_excludes",
+    "exclude",
+    "set",
+    "include_only",
+    "experimental_use_profile",
+];
+
+/// Takes the policy. What it says without effect is told.
+pub(super) fn take(
+    reader: &mut Reader<'_>,
+    notices: &mut Vec<String>,
+) -> Result<EnvironmentPolicy, ConfigError> {
+    let table = reader.table.get(KEY).and_then(Value::as_table);
+    let strange = table.into_iter().flatten().filter(|(key, _)| !KNOWN.contains(&key.as_str()));
+    let strange: Vec<String> = strange.map(|(key, _)| format!("`{KEY}.{key}`")).collect();
+    if !strange.is_empty() {
+        notices.push(format!("settings the engine has no use for: {}", strange.join(", ")));
+    }
+    let policy: EnvironmentPolicy = reader.take(KEY)?.unwrap_or_default();
+    if policy.experimental_use_profile {
+        let words = "no profile is read for commands: each runs in a login shell";
+        notices.push(format!("`{KEY}.experimental_use_profile` has no effect: {words}"));
+    }
+    Ok(policy)
+}
