@@ -188,6 +188,21 @@ fn a_search_and_an_unknown_tool() {
     });
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_tool_of_an_mcp_server() {
+    use crate::mcp::{calling, no_python, with_toy};
+    if no_python() {
+        return;
+    }
+    let options = with_toy(Options::unrestricted(), &[]);
+    for (tool, status) in [("add", "completed"), ("wrong", "failed"), ("structured", "completed")] {
+        let script = || Script::new(calling(tool));
+        let did = same(script, &options, &[(&["exec", "--json", "go"], "")]);
+        assert_eq!(did.lines[3]["item"]["status"], status, "{:#?}", did.lines);
+    }
+}
+
 #[test]
 fn a_provider_that_refuses() {
     let did = same_free(|| {

@@ -46,6 +46,9 @@ mod pty;
 #[cfg(target_os = "linux")]
 mod interactive;
 
+#[cfg(target_os = "linux")]
+mod mcp;
+
 mod map;
 
 mod agent;
