@@ -25,6 +25,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::handler::Speaker;
 pub(crate) use self::server::{Called, Offered, Server};
 pub use self::settings::{ServerSettings, Way, read};
 pub(crate) use self::status::Detail;

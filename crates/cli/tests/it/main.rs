@@ -49,6 +49,12 @@ mod interactive;
 #[cfg(target_os = "linux")]
 mod mcp;
 
+#[cfg(target_os = "linux")]
+mod granular;
+
+#[cfg(target_os = "linux")]
+mod faults;
+
 mod map;
 
 mod agent;

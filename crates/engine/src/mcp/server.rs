@@ -15,11 +15,10 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::connect::{Connected, connect};
-use super::handler::Handler;
+use super::handler::{Handler, Speaker};
 use super::name;
 use super::process::ServerProcess;
 use super::settings::ServerSettings;
-use crate::turn::voice::Voice;
 
 /// Tools of one server that a model is offered; what comes after them is left out.
 const MOST_TOOLS: usize = 256;
@@ -94,10 +93,9 @@ impl Server {
         &self,
         tool: &Tool,
         arguments: Map<String, Value>,
-        voice: &Voice,
-        item_id: &str,
+        speaker: Speaker<'_>,
     ) -> Called {
-        let _line = self.handler.begin(voice, item_id);
+        let _line = self.handler.begin(speaker);
         let params = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
         let call = self.running.call_tool(params);
         tokio::pin!(call);
