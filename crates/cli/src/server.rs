@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use bindery::client::locate::{self, Located};
+use bindery::core::wire::app_server::notification::Body;
 use bindery::{AppServer, ConnectOptions, Engine, EngineOptions, Launch, start_engine};
+
+use crate::view::clean::revealed;
 
 /// Which Codex to use.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -71,6 +74,20 @@ impl Running {
         // Nothing can be done about a stderr that is gone.
         let _ = std::io::stderr().write_all(said.as_bytes());
         Self::engine().await
+    }
+
+    /// Says what the engine found wrong with its configuration. What Codex finds is about its own
+    /// machine and the doctor's to tell.
+    pub(crate) fn warn(&self) {
+        let notices = self.engine.iter().flat_map(|engine| engine.server.notices());
+        for notice in notices {
+            let Body::Notice { method, params } = notice.body else { continue };
+            if let ("configWarning", Some(text)) = (method.as_str(), params["summary"].as_str()) {
+                let text = revealed(text);
+                // Nothing can be done about a stderr that is gone.
+                let _ = std::io::stderr().write_all(format!("warning: {text}\n").as_bytes());
+            }
+        }
     }
 
     /// Ends it and waits until nothing of it is left.

@@ -18,6 +18,8 @@ mod delta;
 
 mod family;
 
+pub(crate) mod keeper;
+
 mod spawn;
 
 mod process;

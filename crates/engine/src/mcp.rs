@@ -15,16 +15,20 @@ mod server;
 
 mod settings;
 
+mod status;
+
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::handler::Speaker;
 pub(crate) use self::server::{Called, Offered, Server};
 pub use self::settings::{ServerSettings, Way, read};
-use crate::turn::voice::Voice;
+pub(crate) use self::status::Detail;
 
 /// The servers of one thread.
 pub(crate) struct Servers {
@@ -33,6 +37,8 @@ pub(crate) struct Servers {
     cwd: PathBuf,
     /// Tools that a person has said yes to, for the whole thread.
     allowed: Mutex<HashSet<(String, String)>>,
+    /// The thread is over; nothing is started any more.
+    over: CancellationToken,
 }
 
 struct Slot {
@@ -44,9 +50,14 @@ struct Slot {
 enum State {
     Idle,
     Up(Arc<Server>),
-    /// It did not start, and is not tried again.
-    Down,
+    /// It did not start, for this reason, and is not tried again.
+    Down(String),
+    /// It is switched off.
+    Off,
 }
+
+/// Hears how servers start: the name, the status, what went wrong.
+pub(crate) type Told<'a> = &'a (dyn Fn(Value) + Sync);
 
 impl Servers {
     /// The servers of a thread; none where none are configured, which then cost nothing.
@@ -57,29 +68,40 @@ impl Servers {
         let mut taken = HashSet::new();
         let slots = settings.into_iter().map(|settings| {
             let namespace = name::namespace(&settings.name, &mut taken);
-            Slot { settings, namespace, state: State::Idle }
+            let state = if settings.enabled { State::Idle } else { State::Off };
+            Slot { settings, namespace, state }
         });
         let slots = tokio::sync::Mutex::new(slots.collect());
-        Some(Arc::new(Self { slots, cwd, allowed: Mutex::default() }))
+        let over = CancellationToken::new();
+        Some(Arc::new(Self { slots, cwd, allowed: Mutex::default(), over }))
     }
 
     /// Starts those that do not run yet, all at once, and gives those that do. Dropped before its
     /// end, it ends those that were being started.
-    pub(crate) async fn ready(&self, voice: &Voice) -> Vec<Arc<Server>> {
+    pub(crate) async fn ready(&self, told: Told<'_>) -> Vec<Arc<Server>> {
         let mut slots = self.slots.lock().await;
-        join_all(slots.iter_mut().map(|slot| slot.ready(voice, &self.cwd))).await;
-        let up = slots.iter().filter_map(|slot| match &slot.state {
-            State::Up(server) => Some(Arc::clone(server)),
-            State::Idle | State::Down => None,
-        });
-        up.collect()
+        let starting = join_all(slots.iter_mut().map(|slot| slot.ready(told, &self.cwd)));
+        tokio::select! {
+            biased;
+            () = self.over.cancelled() => return Vec::new(),
+            _ = starting => {}
+        }
+        slots.iter().filter_map(|slot| slot.state.server().cloned()).collect()
+    }
+
+    /// What is known of each, as far as it runs. Those that run are asked what they have.
+    pub(crate) async fn status(&self, detail: Detail, only: Option<&str>) -> Vec<Value> {
+        let slots = self.slots.lock().await;
+        let wanted = slots.iter().filter(|slot| only.is_none_or(|name| name == slot.settings.name));
+        join_all(wanted.map(|slot| status::of(&slot.settings, &slot.state, detail))).await
     }
 
     /// Ends all of them, and waits.
     pub(crate) async fn end(&self) {
+        self.over.cancel();
         let slots = std::mem::take(&mut *self.slots.lock().await);
         let ending = slots.into_iter().map(|slot| async move {
-            if let State::Up(server) = slot.state {
+            if let Some(server) = slot.state.server() {
                 server.end().await;
             }
         });
@@ -99,33 +121,44 @@ impl Servers {
     }
 }
 
+impl State {
+    fn server(&self) -> Option<&Arc<Server>> {
+        match self {
+            Self::Up(server) => Some(server),
+            Self::Idle | Self::Down(_) | Self::Off => None,
+        }
+    }
+}
+
 impl Slot {
-    async fn ready(&mut self, voice: &Voice, cwd: &std::path::Path) {
+    async fn ready(&mut self, told: Told<'_>, cwd: &std::path::Path) {
         match &self.state {
             State::Idle => {}
             State::Up(server) if server.is_gone() => {
                 server.end().await;
                 self.state = State::Idle;
             }
-            State::Up(_) | State::Down => return,
+            State::Up(_) | State::Down(_) | State::Off => return,
         }
         let name = self.settings.name.clone();
-        tell(voice, &name, "starting", None);
+        told(startup(&name, "starting", None));
         match Server::start(&self.settings, &self.namespace, cwd).await {
             Ok(server) => {
                 self.state = State::Up(Arc::new(server));
-                tell(voice, &name, "ready", None);
+                told(startup(&name, "ready", None));
             }
             Err(why) => {
-                self.state = State::Down;
-                let why = format!("the MCP server `{name}` did not start: {why}");
-                tell(voice, &name, "failed", Some(&why));
+                let said = format!("the MCP server `{name}` did not start: {why}");
+                self.state = State::Down(why);
+                told(startup(&name, "failed", Some(&said)));
             }
         }
     }
 }
 
-fn tell(voice: &Voice, name: &str, status: &str, error: Option<&str>) {
-    let params = json!({ "name": name, "status": status, "error": error, "failureReason": null });
-    voice.tell_thread("mcpServer/startupStatus/updated", params);
+/// The notification of how servers start.
+pub(crate) const STARTUP: &str = "mcpServer/startupStatus/updated";
+
+fn startup(name: &str, status: &str, error: Option<&str>) -> Value {
+    json!({ "name": name, "status": status, "error": error, "failureReason": null })
 }

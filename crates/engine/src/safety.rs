@@ -38,9 +38,9 @@ pub enum ApprovalPolicy {
 /// Kinds of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Granular {
-    /// To leave the sandbox.
+    /// To leave the sandbox, or to run what destroys things.
     pub sandbox_approval: bool,
-    /// Because a rule says so, or a command destroys things.
+    /// Because a rule says so.
     pub rules: bool,
 }
 
@@ -158,7 +158,7 @@ fn untrusted(question: &Question<'_>, commands: &[Vec<String>]) -> Option<Decisi
 fn ask(question: &Question<'_>, commands: &[Vec<String>], cause: Cause) -> Decision {
     let silent = match (question.approval, &cause) {
         (ApprovalPolicy::Never, _) => true,
-        (ApprovalPolicy::Granular(kinds), Cause::Rule(_) | Cause::Danger) => !kinds.rules,
+        (ApprovalPolicy::Granular(kinds), Cause::Rule(_)) => !kinds.rules,
         (ApprovalPolicy::Granular(kinds), _) => !kinds.sandbox_approval,
         _ => false,
     };

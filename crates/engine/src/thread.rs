@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 pub use self::error::ThreadError;
 pub use self::journal::{Entry, Journal, JournalError, NoJournal};
 pub(crate) use self::mailbox::Mailbox;
-pub use self::permit::{Approval, Sandbox};
+pub use self::permit::{Approval, Granular, Sandbox};
 pub use self::settings::{
     Clock, DynamicTool, Limits, Makings, Overrides, Standing, ThreadSettings, TurnInput,
     system_clock,
@@ -36,6 +36,7 @@ use self::view::Record;
 pub use self::view::{ThreadView, fresh_turn};
 
 use self::actor::{Actor, Command};
+use crate::mcp::Servers;
 use crate::review::Target;
 
 /// Commands that may wait for the thread's task.
@@ -48,6 +49,7 @@ pub struct Thread {
     id: Arc<str>,
     commands: mpsc::Sender<Command>,
     record: Arc<Mutex<Record>>,
+    mcp: Option<Arc<Servers>>,
 }
 
 /// A turn that was asked for.
@@ -75,13 +77,20 @@ impl Thread {
         );
         let record = Arc::new(Mutex::new(record));
         let (commands, rx) = mpsc::channel(QUEUE);
-        tasks.spawn(Actor::new(settings, makings, Arc::clone(&record)).run(rx));
-        Self { id, commands, record }
+        let actor = Actor::new(settings, makings, Arc::clone(&record));
+        let mcp = actor.mcp.clone();
+        tasks.spawn(actor.run(rx));
+        Self { id, commands, record, mcp }
     }
 
     /// The thread's name.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Its MCP servers.
+    pub(crate) fn servers(&self) -> Option<&Arc<Servers>> {
+        self.mcp.as_ref()
     }
 
     /// Begins a turn, or gives the input to the one that runs, and gives the turn's name.

@@ -25,7 +25,7 @@ pub(crate) use self::fault::TurnFault;
 pub(crate) use self::finish::panicked;
 use self::voice::Voice;
 use crate::item::HistoryItem;
-use crate::mcp::{Server, Servers};
+use crate::mcp::{self, Server, Servers};
 use crate::prompter::Profile;
 use crate::review::Target;
 use crate::thread::history::History;
@@ -254,8 +254,9 @@ impl<'a> Turn<'a> {
 
     /// Starts the MCP servers that do not run yet; a thread without any pays nothing.
     async fn start_servers(&mut self) {
-        if let Some(mcp) = self.core.mcp.clone() {
-            self.servers = mcp.ready(&self.voice).await;
+        if let Some(servers) = self.core.mcp.clone() {
+            let voice = self.voice.clone();
+            self.servers = servers.ready(&|told| voice.tell_thread(mcp::STARTUP, told)).await;
             self.renew_router();
         }
     }

@@ -8,6 +8,8 @@ use anyhow::Context;
 use bindery::engine::service::Service;
 use bindery::engine::service::listen::{self, Listen, Token, WsDoor};
 use bindery::{EngineOptions, engine_service};
+use bindery_daemon::config::Log;
+use bindery_daemon::logging;
 
 /// Serve the built-in engine as an app-server
 ///
@@ -37,11 +39,14 @@ const EXAMPLES: &str = "\
 Examples:
   bindery app-server --listen ws://127.0.0.1:4500
   bindery app-server --listen unix:///run/user/1000/bindery.sock
-  bindery app-server --listen ws://0.0.0.0:4500 --token-file token -c model=gpt-5.5";
+  bindery app-server --listen ws://0.0.0.0:4500 --token-file token -c model=gpt-5.5
+
+Faults and warnings go to standard error; BINDERY_LOG says what else, such as `info`.";
 
 impl AppServer {
     /// Runs the command until the client hangs up or a signal comes.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
+        logging::begin(&log())?;
         let token = self.token_file.as_deref().map(Token::read).transpose()?;
         let sandbox_helper = crate::helper::program();
         let options =
@@ -61,6 +66,13 @@ impl AppServer {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Faults and warnings, unless the environment says what else. Standard output is the protocol's.
+fn log() -> Log {
+    let said = ["BINDERY_LOG", "RUST_LOG"].into_iter().find_map(|name| std::env::var(name).ok());
+    let filter = said.filter(|said| !said.is_empty()).unwrap_or_else(|| "warn".to_owned());
+    Log { filter, ..Log::default() }
 }
 
 #[cfg(unix)]

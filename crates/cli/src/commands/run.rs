@@ -221,6 +221,7 @@ impl Run {
         };
         let call = LanguageModel::new(server.clone(), settings).stream(&options).await;
         let call = call.map_err(|err| resume::explained(err, self.resume.as_deref()))?;
+        running.warn();
         let header = header::facts(&running.name, call.opened.as_ref(), &cwd).await;
         let parts = (self.format == Format::Parts).then_some(self.spec.into());
         let screen = Screen::new(style, &cwd, parts);

@@ -144,3 +144,75 @@ fn what_cannot_be_listened_on_is_said() {
     insta::assert_snapshot!(said(&["app-server", "--listen", "ws://0.0.0.0:0"]));
     insta::assert_snapshot!(said(&["app-server", "--listen", "http://x"]));
 }
+
+/// What a server writes to its standard error while it is greeted with a line of rubbish.
+fn logged(variable: Option<(&str, &str)>) -> (Option<i32>, String, String) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = bare(&["app-server"], home.path());
+    command.envs(variable).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let hello = json!({ "clientInfo": { "name": "t", "version": "1" } });
+    let hello = json!({ "id": 1, "method": "initialize", "params": hello });
+    let mut stdin = child.stdin.take().unwrap();
+    // One that does not like its settings is gone before it reads.
+    let _ = writeln!(stdin, "rubbish\n{hello}");
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_server_logs_to_standard_error_and_nowhere_else() {
+    let (code, out, err) = logged(None);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("ERROR") && err.lines().count() == 1, "{err}");
+    for line in out.lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+    for name in ["BINDERY_LOG", "RUST_LOG"] {
+        let (code, _, err) = logged(Some((name, "off")));
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{name}");
+    }
+    let (code, out, err) = logged(Some(("BINDERY_LOG", "bindery=what")));
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+}
+
+#[tokio::test]
+async fn rules_that_cannot_be_read_are_told() {
+    let stage = Stage::free(Script::always("ok"));
+    let rules = stage.codex.home().join("rules");
+    std::fs::create_dir_all(&rules).unwrap();
+    std::fs::write(rules.join("default.rules"), "prefix_rule(pattern = [\n").unwrap();
+    let ran = stage.run(&["run", "--backend", "engine", "go"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "ok\n"), "{ran}");
+    let words = "default.rules are not in force";
+    assert!(ran.err.contains(words), "{ran}");
+    let ran = stage.run(&["exec", "go"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "ok\n"), "{ran}");
+    assert!(ran.err.contains(words), "{ran}");
+    let ran = stage.run(&["exec", "--json", "resume", "--last", "go"]).await;
+    assert!(ran.code == Some(0) && ran.out.contains(words), "{ran}");
+}
+
+#[tokio::test]
+async fn a_name_that_codex_gave_a_thread_is_seen() {
+    use bindery_testkit::lines::Lines;
+    let stage = Stage::free(Script::always("ok"));
+    let mut codex = Lines::spawn(stage.codex.command(&["app-server"])).unwrap();
+    codex.initialize().await;
+    let thread = codex.start_thread(json!({})).await;
+    codex.run_turn(&thread, "hello").await;
+    let name = json!({ "threadId": thread, "name": "By Codex" });
+    codex.request("thread/name/set", name).await;
+    codex.close().await;
+    let mut engine = Lines::spawn(stage.bindery(&["app-server"])).unwrap();
+    engine.initialize().await;
+    let listed = engine.request("thread/list", json!({})).await;
+    assert_eq!(listed["result"]["data"][0]["name"], "By Codex", "{listed}");
+    let name = json!({ "threadId": thread, "name": "By us" });
+    engine.request("thread/name/set", name).await;
+    let read = engine.request("thread/read", json!({ "threadId": thread })).await;
+    assert_eq!(read["result"]["thread"]["name"], "By us", "{read}");
+    engine.close().await;
+}

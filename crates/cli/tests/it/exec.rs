@@ -188,6 +188,21 @@ fn a_search_and_an_unknown_tool() {
     });
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_tool_of_an_mcp_server() {
+    use crate::mcp::{calling, no_python, with_toy};
+    if no_python() {
+        return;
+    }
+    let options = with_toy(Options::unrestricted(), &[]);
+    for (tool, status) in [("add", "completed"), ("wrong", "failed"), ("structured", "completed")] {
+        let script = || Script::new(calling(tool));
+        let did = same(script, &options, &[(&["exec", "--json", "go"], "")]);
+        assert_eq!(did.lines[3]["item"]["status"], status, "{:#?}", did.lines);
+    }
+}
+
 #[test]
 fn a_provider_that_refuses() {
     let did = same_free(|| {
@@ -302,6 +317,55 @@ fn what_cannot_begin_says_nothing_on_stdout() {
             assert_eq!(output.stdout, b"", "{which:?} {args:?}");
             assert!(!output.stderr.is_empty(), "{which:?} {args:?}");
         }
+    }
+}
+
+/// One review by each, told line by line the same but for its cost, which Codex does not count.
+fn reviewed(which: Which, args: &[&str], answer: &str) -> (Option<i32>, Vec<Value>, Value) {
+    let stage = Stage::free(vec![
+        Reply::new([Step::text("I look."), Step::exec("echo one", "c1")]),
+        Reply::text(answer),
+    ]);
+    stage.file("README.md", "# Changed\n");
+    let all = [&["exec", "--json", "review"], args].concat();
+    let output = run(command(&stage, which, &all), "");
+    let told = lines(&output, &stage);
+    let usage = told.last().unwrap_or_else(|| panic!("{output:?}"))["usage"].clone();
+    (output.status.code(), told, usage)
+}
+
+#[test]
+fn a_review() {
+    let place = json!({ "absolute_file_path": "/p/f", "line_range": { "start": 1, "end": 2 } });
+    let finding = json!({ "title": "[P1] Close it", "body": "It stays open.",
+        "confidence_score": 0.9, "priority": 1, "code_location": place });
+    let answer = json!({ "findings": [finding], "overall_correctness": "patch is incorrect",
+        "overall_explanation": "One thing.", "overall_confidence_score": 0.9 });
+    let answers = [answer.to_string(), "No JSON at all.".to_owned()];
+    let targets: [&[&str]; 4] =
+        [&["--uncommitted"], &["--base", "main"], &["--commit", "HEAD"], &["look hard"]];
+    for (number, target) in targets.into_iter().enumerate() {
+        let answer = &answers[number % 2];
+        let (code, told, usage) = reviewed(Which::Bindery, target, answer);
+        let (codex, theirs, _) = reviewed(Which::Codex, target, answer);
+        assert_eq!((code, codex), (Some(0), Some(0)), "{target:?} {told:#?}");
+        let bare = |mut lines: Vec<Value>| {
+            lines.last_mut().unwrap()["usage"] = Value::Null;
+            lines
+        };
+        assert_eq!(bare(told), bare(theirs), "{target:?}");
+        assert_eq!(usage["input_tokens"], 200, "{target:?} {usage}");
+    }
+}
+
+#[test]
+fn a_review_of_too_much_or_nothing_does_not_begin() {
+    for (args, code) in [(&["--uncommitted", "--base", "main"][..], 2), (&["--base", "gone"], 1)] {
+        let stage = Stage::free(Script::always("ok"));
+        let all = [&["exec", "--json", "review"], args].concat();
+        let output = run(command(&stage, Which::Bindery, &all), "");
+        assert_eq!(output.status.code(), Some(code), "{args:?} {output:?}");
+        assert_eq!(stage.model.count(), 0, "{args:?}");
     }
 }
 

@@ -48,6 +48,15 @@ mod pty;
 #[cfg(target_os = "linux")]
 mod interactive;
 
+#[cfg(target_os = "linux")]
+mod mcp;
+
+#[cfg(target_os = "linux")]
+mod granular;
+
+#[cfg(target_os = "linux")]
+mod faults;
+
 mod map;
 
 mod agent;

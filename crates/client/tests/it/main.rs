@@ -23,6 +23,8 @@ mod codex;
 
 mod stage;
 
+mod told;
+
 mod turn;
 
 mod approval;

@@ -13,6 +13,8 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinHandle;
 
+pub(crate) use crate::backend::asked_about;
+pub(crate) use crate::server::LONG;
 use crate::stage::launch;
 use crate::stdio::assert_dies;
 
@@ -24,6 +26,18 @@ pub(crate) enum Kind {
     Ws,
     #[cfg(unix)]
     Unix,
+}
+
+impl Kind {
+    /// Whether a scripted server is there rather than a real one.
+    pub(crate) fn is_scripted(self) -> bool {
+        self == Self::Memory
+    }
+
+    /// How a connection that we closed is said to have ended.
+    pub(crate) fn last_words(self) -> &'static str {
+        if self == Self::Stdio { "exit code 0" } else { "connection closed" }
+    }
 }
 
 /// What the far side does: the scripted server's steps, or the real Codex's model's replies.

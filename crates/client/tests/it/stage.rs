@@ -1,24 +1,15 @@
 //! A real Codex with a scripted model behind it and our client before it.
 
-use std::time::Duration;
-
 use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::transport::stdio::Launch;
 use bindery_client::turn::TurnRequest;
-use bindery_core::content::{Gather, Generated};
 use bindery_core::ids::ThreadId;
-use bindery_core::part::{Part, ToolResult};
-use bindery_core::spec::{Spec, codex_of};
-use bindery_core::usage::Unified;
 use bindery_core::wire::app_server::params::{ThreadSettings, ThreadStart};
 use bindery_testkit::codex::{Options, RealCodex};
 use bindery_testkit::model::{Model, Script};
-use futures_util::{Stream, StreamExt};
 use serde_json::Value;
-use tokio::time::timeout;
 
-/// No turn of a test takes this long; reaching it is a hang.
-const HANG: Duration = Duration::from_secs(120);
+pub(crate) use crate::told::Told;
 
 /// Everything a test needs, in the order it must be torn down.
 pub(crate) struct Stage {
@@ -83,79 +74,6 @@ pub(crate) fn launch(codex: &RealCodex) -> Launch {
     launch.env = codex.env().into_iter().map(|(k, v)| (k.into(), v.into())).collect();
     launch.cwd = Some(codex.project());
     launch
-}
-
-/// What a turn told.
-#[derive(Debug)]
-pub(crate) struct Told {
-    pub(crate) parts: Vec<Part>,
-}
-
-impl Told {
-    /// Reads a turn to its end.
-    pub(crate) async fn of(mut turn: impl Stream<Item = Part> + Unpin) -> Self {
-        let mut parts = Vec::new();
-        while let Some(part) = timeout(HANG, turn.next()).await.expect("the turn hangs") {
-            parts.push(part);
-        }
-        assert!(matches!(parts.last(), Some(Part::Finish { .. })), "no finish: {parts:?}");
-        Self { parts }
-    }
-
-    /// The whole answer, as `doGenerate` gives it.
-    pub(crate) fn generated(&self) -> Generated {
-        let mut gather = Gather::new(Spec::V4);
-        self.parts.iter().for_each(|part| gather.push(part));
-        gather.finish()
-    }
-
-    /// The answer's text.
-    pub(crate) fn text(&self) -> String {
-        let content = self.generated().content;
-        let texts = content.iter().filter(|piece| piece["type"] == "text");
-        texts.filter_map(|piece| piece["text"].as_str()).collect::<Vec<_>>().join("|")
-    }
-
-    /// Everything that was streamed as text, whatever became of it.
-    pub(crate) fn streamed(&self) -> String {
-        let deltas = self.parts.iter().filter_map(|part| match part {
-            Part::TextDelta(delta) => Some(delta.delta.as_str()),
-            _ => None,
-        });
-        deltas.collect()
-    }
-
-    /// Why it ended.
-    pub(crate) fn end(&self) -> Unified {
-        self.generated().finish_reason.unwrap().unified
-    }
-
-    /// The errors it told.
-    pub(crate) fn errors(&self) -> Vec<Value> {
-        self.generated().errors
-    }
-
-    /// The final results of a tool.
-    pub(crate) fn results(&self, tool: &str) -> Vec<ToolResult> {
-        let results = self.parts.iter().filter_map(|part| match part {
-            Part::ToolResult(result) if result.tool_name == tool && !result.preliminary => {
-                Some(result.clone())
-            }
-            _ => None,
-        });
-        results.collect()
-    }
-
-    /// The details of the custom parts of a kind.
-    pub(crate) fn customs(&self, wanted: &str) -> Vec<Value> {
-        let customs = self.parts.iter().filter_map(|part| match part {
-            Part::Custom { kind, provider_metadata } if kind == wanted => {
-                Some(Value::Object(codex_of(provider_metadata.as_ref())?.clone()))
-            }
-            _ => None,
-        });
-        customs.collect()
-    }
 }
 
 /// The roles and texts of a request's input, one line a message, developer messages left out.

@@ -278,7 +278,14 @@ fn approval(reader: &mut Reader<'_>, trust: Trust) -> Result<ApprovalPolicy, Con
         Some("on-request" | "on-failure") => Ok(ApprovalPolicy::OnRequest),
         Some("never") => Ok(ApprovalPolicy::Never),
         Some("untrusted") => Ok(ApprovalPolicy::Untrusted),
-        None if said.is_table() => Ok(ApprovalPolicy::Granular(said)),
+        None if said.is_table() => {
+            let kinds = said.get("granular").cloned().map(toml::Value::try_into);
+            match kinds {
+                Some(Ok(kinds)) => Ok(ApprovalPolicy::Granular(kinds)),
+                Some(Err(err)) => Err(reader.wrong(&["approval_policy"], &err.to_string())),
+                None => Err(reader.wrong(&["approval_policy"], "a table has `granular` in it")),
+            }
+        }
         _ => {
             let why = "it is `on-request`, `never`, `untrusted` or a `granular` table";
             Err(reader.wrong(&["approval_policy"], why))

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::thread::Granular;
+
 /// When somebody is asked first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -15,8 +17,8 @@ pub enum ApprovalPolicy {
     OnRequest,
     /// Never; what would need an answer is refused.
     Never,
-    /// Codex's table of single answers, as it was written.
-    Granular(toml::Value),
+    /// For some kinds of question only.
+    Granular(Granular),
 }
 
 /// What commands may touch.

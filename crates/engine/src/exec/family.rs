@@ -8,8 +8,10 @@ use std::ffi::OsString;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use super::keeper;
+
 /// The variable whose value every process of a command carries.
-const MARK: &str = "BINDERY_COMMAND";
+pub(super) const MARK: &str = "BINDERY_COMMAND";
 
 /// The processes of one command.
 #[derive(Debug)]
@@ -25,7 +27,11 @@ pub(crate) struct Family {
 impl Family {
     /// Marks the environment of a command that is about to start.
     pub(crate) fn marked(env: &mut BTreeMap<OsString, OsString>, enclosed: bool) -> Self {
-        let mark = uuid::Uuid::now_v7().simple().to_string();
+        let own = uuid::Uuid::now_v7().simple();
+        let mark = match keeper::name() {
+            Some(keeper) => format!("{keeper}.{own}"),
+            None => own.to_string(),
+        };
         env.insert(MARK.into(), mark.clone().into());
         Self { leader: None, ours: false, enclosed, mark: format!("{MARK}={mark}") }
     }
@@ -64,6 +70,16 @@ impl Family {
         }
         (in_group, !members.is_empty())
     }
+}
+
+/// Ends everyone who carries this mark, and all that descend from them. False if there was nobody.
+pub(super) fn end_marked(mark: &str) -> bool {
+    let members = system::members(None, mark).unwrap_or_default();
+    for member in &members {
+        // It may be gone by now, which is what we want.
+        let _ = kill_process(*member, Signal::KILL);
+    }
+    !members.is_empty()
 }
 
 #[cfg(target_os = "linux")]

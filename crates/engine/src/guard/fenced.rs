@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::{Asked, Decision, Guard, NoFence};
 use crate::exec::Command;
 use crate::safety::rules::allow_for_good;
-use crate::safety::{self, ApprovalPolicy, Question, Rules};
+use crate::safety::{self, ApprovalPolicy, Granular, Question, Rules};
 use crate::sandbox::{Policy, Sandbox as Mechanism};
 use crate::thread::{Approval, Sandbox};
 
@@ -40,6 +40,16 @@ impl Fenced {
         Self { rules, own: Some(own), ..self }
     }
 
+    /// What of the rules could not be read, in words.
+    pub fn problems(&self) -> Vec<String> {
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = rules.problems.iter().map(|problem| {
+            let file = problem.file.display();
+            format!("rules in {file} are not in force: {}", problem.why)
+        });
+        told.collect()
+    }
+
     fn mechanism(&self) -> &Mechanism {
         let detect = || Mechanism::detect(self.helper.clone(), self.protect.clone());
         self.found.get_or_init(detect)
@@ -59,6 +69,10 @@ impl Guard for Fenced {
                 Approval::Untrusted => ApprovalPolicy::Untrusted,
                 Approval::OnRequest => ApprovalPolicy::OnRequest,
                 Approval::Never => ApprovalPolicy::Never,
+                Approval::Granular(kinds) => ApprovalPolicy::Granular(Granular {
+                    sandbox_approval: kinds.sandbox_approval,
+                    rules: kinds.rules,
+                }),
             },
             rules: &rules,
             escalated: asked.escalated,

@@ -36,8 +36,20 @@ struct Shared {
 #[derive(Clone)]
 struct Line {
     voice: Voice,
+    asks: bool,
     item_id: String,
     over: CancellationToken,
+}
+
+/// Who a call is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct Speaker<'a> {
+    /// Tells how far it is.
+    pub(crate) voice: &'a Voice,
+    /// Whether the server may ask the person.
+    pub(crate) asks: bool,
+    /// The call's item.
+    pub(crate) item_id: &'a str,
 }
 
 /// A call is under way until this is dropped; then nobody is asked for it any more.
@@ -70,7 +82,7 @@ impl Shared {
     /// Puts a question to the person. No call, no room, no answer: all mean no.
     async fn ask(&self, request: &ElicitRequestParams, gone: &CancellationToken) -> ElicitResult {
         let no = || ElicitResult::new(ElicitationAction::Decline);
-        let Some(line) = self.lock().clone() else { return no() };
+        let Some(line) = self.lock().clone().filter(|line| line.asks) else { return no() };
         let Ok(_room) = self.room.try_acquire() else { return no() };
         let Some(params) = self.question(request) else { return no() };
         self.asking.send_modify(|count| *count += 1);
@@ -121,10 +133,11 @@ impl Handler {
     }
 
     /// A call begins.
-    pub(super) fn begin(&self, voice: &Voice, item_id: &str) -> OnCall {
+    pub(super) fn begin(&self, speaker: Speaker<'_>) -> OnCall {
         let over = CancellationToken::new();
+        let Speaker { voice, asks, item_id } = speaker;
         let (voice, item_id) = (voice.clone(), item_id.to_owned());
-        *self.shared.lock() = Some(Line { voice, item_id, over: over.clone() });
+        *self.shared.lock() = Some(Line { voice, asks, item_id, over: over.clone() });
         OnCall { shared: Arc::clone(&self.shared), over }
     }
 

@@ -2,24 +2,29 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::RoleClient;
-use rmcp::model::{CallToolRequestParams, CallToolResult, PaginatedRequestParams, Tool};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, PaginatedRequestParams, ReadResourceRequestParams,
+    Resource, ResourceTemplate, ServerPeerInfo, Tool,
+};
 use rmcp::service::RunningService;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::connect::{Connected, connect};
-use super::handler::Handler;
+use super::handler::{Handler, Speaker};
 use super::name;
 use super::process::ServerProcess;
 use super::settings::ServerSettings;
-use crate::turn::voice::Voice;
 
 /// Tools of one server that a model is offered; what comes after them is left out.
 const MOST_TOOLS: usize = 256;
+
+/// Resources of one server that are told; what comes after them is left out.
+const MOST_RESOURCES: usize = 1024;
 
 /// A server that runs.
 pub(crate) struct Server {
@@ -88,10 +93,9 @@ impl Server {
         &self,
         tool: &Tool,
         arguments: Map<String, Value>,
-        voice: &Voice,
-        item_id: &str,
+        speaker: Speaker<'_>,
     ) -> Called {
-        let _line = self.handler.begin(voice, item_id);
+        let _line = self.handler.begin(speaker);
         let params = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
         let call = self.running.call_tool(params);
         tokio::pin!(call);
@@ -113,6 +117,46 @@ impl Server {
                 return Err(format!("the tool took longer than {seconds} s"));
             }
             deadline = Instant::now() + self.tool_timeout;
+        }
+    }
+
+    /// What it said of itself.
+    pub(crate) fn info(&self) -> Option<Arc<ServerPeerInfo>> {
+        self.running.peer().peer_info()
+    }
+
+    /// Calls a tool for a client rather than for a model: no turn runs, so nobody is asked.
+    pub(crate) async fn call_apart(&self, tool: &str, arguments: Map<String, Value>) -> Called {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        self.within(self.running.call_tool(params)).await
+    }
+
+    /// Reads a resource.
+    pub(crate) async fn resource(&self, uri: &str) -> Result<Value, String> {
+        let params = ReadResourceRequestParams::new(uri);
+        let read = self.within(self.running.read_resource(params)).await?;
+        serde_json::to_value(read).map_err(|err| err.to_string())
+    }
+
+    /// The resources that it has, and the templates of more.
+    pub(crate) async fn resources(&self) -> (Vec<Resource>, Vec<ResourceTemplate>) {
+        if self.info().is_none_or(|info| info.capabilities.resources.is_none()) {
+            return (Vec::new(), Vec::new());
+        }
+        let listed = self.within(list_resources(&self.running)).await.unwrap_or_default();
+        let templates = self.within(list_templates(&self.running)).await.unwrap_or_default();
+        (listed, templates)
+    }
+
+    async fn within<T>(
+        &self,
+        asked: impl Future<Output = Result<T, rmcp::ServiceError>>,
+    ) -> Result<T, String> {
+        let seconds = self.tool_timeout.as_secs_f64();
+        let late = || Err(format!("the MCP server `{}` took longer than {seconds} s", self.name));
+        match timeout(self.tool_timeout, asked).await {
+            Ok(answer) => answer.map_err(|err| self.explained(&err)),
+            Err(_) => late(),
         }
     }
 
@@ -157,6 +201,40 @@ async fn list(running: &RunningService<RoleClient, Handler>) -> Result<Vec<Tool>
         }
     }
     Ok(tools)
+}
+
+async fn list_resources(
+    running: &RunningService<RoleClient, Handler>,
+) -> Result<Vec<Resource>, rmcp::ServiceError> {
+    let (mut all, mut cursor) = (Vec::new(), None);
+    while all.len() < MOST_RESOURCES {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = running.list_resources(Some(page)).await?;
+        all.extend(page.resources);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    all.truncate(MOST_RESOURCES);
+    Ok(all)
+}
+
+async fn list_templates(
+    running: &RunningService<RoleClient, Handler>,
+) -> Result<Vec<ResourceTemplate>, rmcp::ServiceError> {
+    let (mut all, mut cursor) = (Vec::new(), None);
+    while all.len() < MOST_RESOURCES {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = running.list_resource_templates(Some(page)).await?;
+        all.extend(page.resource_templates);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    all.truncate(MOST_RESOURCES);
+    Ok(all)
 }
 
 fn offered(tools: Vec<Tool>, settings: &ServerSettings) -> Vec<Offered> {

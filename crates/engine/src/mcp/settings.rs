@@ -39,6 +39,8 @@ const INHERITED: [&str; 14] = [
 pub struct ServerSettings {
     /// Its name in the configuration.
     pub name: String,
+    /// Whether it is to be started at all.
+    pub enabled: bool,
     /// How it is reached.
     pub way: Way,
     /// How long it may take to start.
@@ -114,13 +116,13 @@ struct Entry {
     other: BTreeMap<String, Value>,
 }
 
-/// Reads the servers that are enabled, and what is wrong with the others: one that cannot be read
-/// is left out, and the thread goes on without it.
+/// Reads the servers, those that are switched off too, and what is wrong with some: one that
+/// cannot be read is left out, and the thread goes on without it.
 pub fn read(servers: &BTreeMap<String, Value>, home: &Home) -> (Vec<ServerSettings>, Vec<String>) {
     let (mut read, mut notices) = (Vec::new(), Vec::new());
     for (name, table) in servers {
         match one(name, table, home, &mut notices) {
-            Ok(settings) => read.extend(settings),
+            Ok(settings) => read.push(settings),
             Err(why) => notices.push(format!("mcp_servers.{name} is left out: {why}")),
         }
     }
@@ -132,24 +134,22 @@ fn one(
     table: &Value,
     home: &Home,
     notices: &mut Vec<String>,
-) -> Result<Option<ServerSettings>, String> {
+) -> Result<ServerSettings, String> {
     let entry: Entry = table.clone().try_into().map_err(|err: toml::de::Error| err.to_string())?;
-    if entry.enabled == Some(false) {
-        return Ok(None);
-    }
     for key in entry.other.keys() {
         notices.push(format!("mcp_servers.{name}.{key} is not known to the engine"));
     }
     let startup = entry.startup_timeout_ms.map(|ms| ms / 1000.0);
     let startup = entry.startup_timeout_sec.or(startup).unwrap_or(STARTUP);
-    Ok(Some(ServerSettings {
+    Ok(ServerSettings {
         name: name.to_owned(),
+        enabled: entry.enabled.unwrap_or(true),
         startup_timeout: seconds(startup)?,
         tool_timeout: seconds(entry.tool_timeout_sec.unwrap_or(CALL))?,
         enabled_tools: entry.enabled_tools.clone(),
         disabled_tools: entry.disabled_tools.clone(),
         way: entry.way(home)?,
-    }))
+    })
 }
 
 fn seconds(number: f64) -> Result<Duration, String> {
@@ -204,7 +204,8 @@ mod tests {
              [c]\ncommand = 'z'\nenabled = false",
         );
         assert_eq!(notices, Vec::<String>::new());
-        let [a, b] = servers.as_slice() else { panic!("{servers:?}") };
+        let [a, b, c] = servers.as_slice() else { panic!("{servers:?}") };
+        assert_eq!([a.enabled, b.enabled, c.enabled], [true, true, false]);
         let times = (a.startup_timeout.as_secs(), a.tool_timeout.as_secs());
         assert_eq!((times, b.tool_timeout.as_millis()), ((10, 60), 500));
         let Way::Stdio { env, .. } = &a.way else { panic!("{a:?}") };

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::exec::Command;
+use crate::exec::keeper::{KEEP, keep};
 
 use super::roots::WritableRoots;
 use super::{Policy, prefixed};
@@ -110,6 +111,10 @@ impl Limits {
 /// Takes the limits on and becomes the command. Never comes back; if anything fails the command
 /// does not run.
 pub fn enter(arguments: impl Iterator<Item = OsString>) -> ! {
+    let mut arguments = arguments.peekable();
+    if arguments.next_if(|first| *first == KEEP).is_some() {
+        keep(&arguments.next().unwrap_or_default().to_string_lossy());
+    }
     let Err(why) = entered(arguments);
     #[expect(clippy::print_stderr, reason = "all that is left to do in a process of its own")]
     {

@@ -15,6 +15,7 @@ use super::supply::{Supplied, Supply, Wish};
 use crate::config::{
     ApprovalPolicy, Config, ConfigError, Home, SandboxMode, SandboxSettings, WireApi,
 };
+use crate::exec::keeper;
 use crate::guard::{Fenced, Guard, NoFence};
 use crate::mcp;
 use crate::model;
@@ -56,8 +57,10 @@ impl House {
     }
 
     /// Fences commands in with this program, which calls [`crate::sandbox::enter`] when it is told
-    /// to. Without one every command is asked for.
+    /// to, and ends them with it should this process be killed. Without one every command is asked
+    /// for.
     pub fn with_helper(self, helper: PathBuf) -> Self {
+        keeper::offer(&helper);
         Self { helper: Some(helper), ..self }
     }
 
@@ -67,7 +70,8 @@ impl House {
         Self { without_rules: true, ..self }
     }
 
-    fn guard(&self) -> Arc<dyn Guard> {
+    /// Who decides about commands, and what of the rules could not be read.
+    fn guard(&self) -> (Arc<dyn Guard>, Vec<String>) {
         let homes = [Some(self.home.codex.clone()), self.home.bindery.clone()];
         match &self.helper {
             Some(helper) => {
@@ -76,12 +80,14 @@ impl House {
                 match &self.home.bindery {
                     Some(own) if !self.without_rules => {
                         let codex = self.home.codex.join("rules");
-                        Arc::new(guard.with_rules(own.join("rules.toml"), &codex))
+                        let guard = guard.with_rules(own.join("rules.toml"), &codex);
+                        let problems = guard.problems();
+                        (Arc::new(guard), problems)
                     }
-                    _ => Arc::new(guard),
+                    _ => (Arc::new(guard), Vec::new()),
                 }
             }
-            None => Arc::new(NoFence),
+            None => (Arc::new(NoFence), Vec::new()),
         }
     }
 
@@ -147,7 +153,8 @@ impl Supply for House {
         let environment = config.environment.clone();
         let sources = sources(&config);
         let prompter = Arc::new(HousePrompter::new(config));
-        let guard = self.guard();
+        let (guard, problems) = self.guard();
+        warnings.extend(problems);
         Ok(Supplied {
             standing,
             provider,
@@ -237,8 +244,8 @@ fn approval(policy: &ApprovalPolicy) -> Approval {
     match policy {
         ApprovalPolicy::OnRequest => Approval::OnRequest,
         ApprovalPolicy::Never => Approval::Never,
-        // What is finer than our three words is asked about.
-        ApprovalPolicy::Untrusted | ApprovalPolicy::Granular(_) => Approval::Untrusted,
+        ApprovalPolicy::Untrusted => Approval::Untrusted,
+        ApprovalPolicy::Granular(kinds) => Approval::Granular(*kinds),
     }
 }
 

@@ -10,6 +10,8 @@ mod kept;
 
 mod lists;
 
+mod mcp;
+
 mod params;
 
 mod threads;
@@ -78,6 +80,9 @@ pub(crate) async fn serve(cx: &Cx, method: &str, params: &RawValue) -> Served {
         "review/start" => turns::review(cx, read(params)?).await,
         "turn/interrupt" => turns::interrupt(cx, &read(params)?).await,
         "command/exec" => command::exec(cx, read(params)?).await,
+        "mcpServerStatus/list" => mcp::status(cx, read(params)?).await,
+        "mcpServer/resource/read" => mcp::resource(cx, read(params)?).await,
+        "mcpServer/tool/call" => mcp::call(cx, read(params)?).await,
         _ if method.starts_with("fs/") => files::serve(method, params).await,
         _ => account::serve(cx, method, params),
     }

@@ -44,7 +44,7 @@ pub(super) struct Actor {
     makings: Makings,
     record: Arc<Mutex<Record>>,
     session: Arc<Session>,
-    mcp: Option<Arc<Servers>>,
+    pub(super) mcp: Option<Arc<Servers>>,
     thread_id: String,
     running: Option<Running>,
     /// Changes that were asked for while a turn ran.

@@ -18,6 +18,26 @@ pub enum Approval {
     OnRequest,
     /// Never: what would need an answer is refused.
     Never,
+    /// As on request, for the kinds of question that are switched on; others are refused.
+    Granular(Granular),
+}
+
+/// Which kinds of question are asked. Two of them have nothing to ask about here yet: there are no
+/// skills and no requests for permissions. They are kept for whoever reads the thread's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granular {
+    /// To leave the sandbox, or to run what destroys things.
+    pub sandbox_approval: bool,
+    /// Because a rule says so.
+    pub rules: bool,
+    /// To use a skill.
+    #[serde(default)]
+    pub skill_approval: bool,
+    /// For more permissions.
+    #[serde(default)]
+    pub request_permissions: bool,
+    /// Of MCP servers; whether a tool of theirs may be called is always asked.
+    pub mcp_elicitations: bool,
 }
 
 /// What commands can reach: `sandboxPolicy` of `turn/start`.
@@ -62,6 +82,24 @@ impl Approval {
         match Open::<Self>::from_value(value.clone()) {
             Open::Known(approval) => approval,
             Open::Unknown { .. } => Self::Untrusted,
+        }
+    }
+
+    /// Whether a person may be asked to let something leave the sandbox.
+    pub(crate) fn asks_about_sandbox(self) -> bool {
+        match self {
+            Self::Untrusted | Self::OnRequest => true,
+            Self::Never => false,
+            Self::Granular(kinds) => kinds.sandbox_approval,
+        }
+    }
+
+    /// Whether a person may be asked by MCP servers.
+    pub(crate) fn lets_servers_ask(self) -> bool {
+        match self {
+            Self::Untrusted | Self::OnRequest => true,
+            Self::Never => false,
+            Self::Granular(kinds) => kinds.mcp_elicitations,
         }
     }
 }
@@ -110,6 +148,18 @@ mod tests {
         assert_eq!(Approval::read(&json!("on-request")), Approval::OnRequest);
         assert_eq!(Approval::read(&json!({ "granular": {} })), Approval::Untrusted);
         assert_eq!(Approval::read(&json!("sometimes")), Approval::Untrusted);
+    }
+
+    #[test]
+    fn kinds_of_question_are_read_and_told_in_the_protocol_s_shape() {
+        let said = json!({ "granular": { "sandbox_approval": true, "rules": false,
+            "mcp_elicitations": true } });
+        let approval = Approval::read(&said);
+        let told = json!({ "granular": { "sandbox_approval": true, "rules": false,
+            "skill_approval": false, "request_permissions": false, "mcp_elicitations": true } });
+        assert_eq!(json!(approval), told);
+        assert!(approval.asks_about_sandbox() && approval.lets_servers_ask());
+        assert_eq!(Approval::read(&told), approval);
     }
 
     #[test]

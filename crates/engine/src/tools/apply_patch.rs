@@ -93,9 +93,9 @@ async fn allow(plan: &Plan, id: &str, begun: Begun, cx: &Cx) -> Result<Begun, En
     let known = plan.targets().all(|target| cx.session.may_write(&target.place));
     let reason = match (fits, cx.standing.approval) {
         (_, _) if known => return Ok(begun),
-        (Ok(()), Approval::OnRequest | Approval::Never) => return Ok(begun),
         (Ok(()), Approval::Untrusted) => None,
-        (Err(Denied { why }), Approval::Never) => {
+        (Ok(()), _) => return Ok(begun),
+        (Err(Denied { why }), approval) if !approval.asks_about_sandbox() => {
             finish(begun, "declined", cx);
             return Err(Ended::text(format!("patch rejected: {why}, and nobody may be asked")));
         }

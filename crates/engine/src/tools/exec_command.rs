@@ -282,7 +282,7 @@ async fn may_type(chars: &str, item_id: &str, fenced: bool, cx: &Cx) -> Result<(
     if harmless || fenced || cx.standing.sandbox.is_full_access() {
         return Ok(());
     }
-    if cx.standing.approval == crate::thread::Approval::Never {
+    if !cx.standing.approval.asks_about_sandbox() {
         let why = "commands are not sandboxed here, and nobody may be asked";
         return Err(Ended::text(text::rejected(chars, why)));
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Call, Cx, Ended, Tool};
 use crate::item::{Content, Output};
-use crate::mcp::{Called, Offered, Server, Servers};
+use crate::mcp::{Called, Offered, Server, Servers, Speaker};
 use crate::model::ToolSpec;
 use crate::thread::Approval;
 use crate::thread::view::Wait;
@@ -96,7 +96,10 @@ impl Tool for McpTool {
                 }
             }
             let at = Instant::now();
-            let called = self.server.call(&self.offered.tool, arguments, &cx.voice, &call.id);
+            // A server's own question is one too.
+            let asks = cx.standing.approval.lets_servers_ask();
+            let speaker = Speaker { voice: &cx.voice, asks, item_id: &call.id };
+            let called = self.server.call(&self.offered.tool, arguments, speaker);
             let called = called.await;
             end(called, begun, at, cx)
         }
@@ -139,12 +142,14 @@ impl McpTool {
             return Permit::Yes;
         }
         match cx.standing.approval {
-            Approval::OnRequest | Approval::Never if self.only_reads() => Permit::Yes,
+            Approval::Untrusted => self.ask(arguments, cx).await,
+            _ if self.only_reads() => Permit::Yes,
             Approval::Never if cx.standing.sandbox.is_full_access() => Permit::Yes,
             Approval::Never => Permit::No(format!(
                 "`{tool}` was not called: it needs an approval, and the approval policy is `never`"
             )),
-            Approval::OnRequest | Approval::Untrusted => self.ask(arguments, cx).await,
+            // By kinds of question this one is none: only those of servers are, as with Codex.
+            Approval::OnRequest | Approval::Granular(_) => self.ask(arguments, cx).await,
         }
     }
 

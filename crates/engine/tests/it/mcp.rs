@@ -35,6 +35,7 @@ fn server(name: &str, args: &[&str]) -> ServerSettings {
     }
     ServerSettings {
         name: name.to_owned(),
+        enabled: true,
         way: Way::Stdio {
             command: "python3".to_owned(),
             args: args.map(str::to_owned).collect(),

@@ -77,12 +77,20 @@ def answer(message):
     if method == "initialize":
         return {
             "protocolVersion": message["params"]["protocolVersion"],
-            "capabilities": {"tools": {}},
+            "capabilities": {"tools": {}, "resources": {}},
             "serverInfo": {"name": "toy", "version": "1"},
         }
     if method == "tools/list":
         return {"tools": listed()}
-    return text("over HTTP")
+    if method == "resources/list":
+        return {"resources": [{"uri": "toy://a", "name": "a", "mimeType": "text/plain"}]}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [{"uriTemplate": "toy://{name}", "name": "any"}]}
+    if method == "resources/read" and message["params"]["uri"] == "toy://a":
+        return {"contents": [{"uri": "toy://a", "mimeType": "text/plain", "text": "held"}]}
+    if method == "tools/call":
+        return text("over HTTP")
+    return None
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -92,7 +100,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(401, b"")
         if "id" not in message:
             return self.reply(202, b"")
-        result = {"jsonrpc": "2.0", "id": message["id"], "result": answer(message)}
+        result = {"jsonrpc": "2.0", "id": message["id"], "result": answer(message) or {}}
         self.reply(200, json.dumps(result).encode())
 
     def do_GET(self):
@@ -133,11 +141,12 @@ def main():
     for line in sys.stdin:
         message = json.loads(line)
         method = message.get("method")
-        if method in ("initialize", "tools/list"):
-            send({"id": message["id"], "result": answer(message)})
-        elif method == "tools/call":
-            send({"id": message["id"], "result": call(message["params"])})
-        elif "id" in message and method:
+        if "id" not in message or not method:
+            continue
+        result = call(message["params"]) if method == "tools/call" else answer(message)
+        if result is not None:
+            send({"id": message["id"], "result": result})
+        else:
             error = {"code": -32601, "message": "no such method"}
             send({"id": message["id"], "error": error})
 

@@ -145,6 +145,7 @@ fn scene(config: &Config, standing: &Standing) -> ThreadScene {
         Approval::Untrusted => ApprovalPolicy::Untrusted,
         Approval::OnRequest => ApprovalPolicy::OnRequest,
         Approval::Never => ApprovalPolicy::Never,
+        Approval::Granular(kinds) => ApprovalPolicy::Granular(kinds),
     };
     scene.sandbox = settings(&standing.sandbox);
     scene

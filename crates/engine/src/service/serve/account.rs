@@ -53,10 +53,6 @@ pub(super) fn serve(cx: &Cx, method: &str, params: &RawValue) -> Served {
         "modelProvider/capabilities/read" => {
             json!({ "imageGeneration": false, "webSearch": false })
         }
-        "mcpServerStatus/list" => {
-            read_or_default::<Paging>(params)?;
-            json!({ "data": [], "nextCursor": null })
-        }
         "skills/list" => {
             let folders: OfFolders = read_or_default(params)?;
             folders.rows(|cwd| json!({ "cwd": cwd, "skills": [], "errors": [] }))

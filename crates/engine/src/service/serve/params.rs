@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use bindery_core::open::Open;
 use bindery_core::wire::app_server::input::UserInput;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::review::Target;
 use crate::service::page::Paging;
 use crate::service::refused::Refused;
 use crate::service::shapes::ItemsView;
 use crate::service::supply::Wish;
-use crate::thread::{Approval, Overrides, Sandbox};
+use crate::thread::{Approval, Granular, Overrides, Sandbox};
 
 /// What `thread/start`, `thread/resume` and `thread/fork` share.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -61,7 +61,7 @@ impl Wanted {
 pub(super) enum Policy {
     Untrusted,
     OnRequest,
-    Granular(Value),
+    Granular(Granular),
     Never,
 }
 
@@ -71,7 +71,7 @@ impl Policy {
             Self::Untrusted => Approval::Untrusted,
             Self::OnRequest => Approval::OnRequest,
             Self::Never => Approval::Never,
-            Self::Granular(rules) => Approval::read(&json!({ "granular": rules })),
+            Self::Granular(kinds) => Approval::Granular(kinds),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::params::{OfThread, ThreadFork, ThreadResume, ThreadStart, Wanted};
 use super::{Cx, Reply, Served, thread_id};
 use crate::service::CODEX_VERSION;
 use crate::service::crowd::{Crowd, CrowdOutlet};
+use crate::service::ears::Ear;
 use crate::service::line::{self, now_ms};
 use crate::service::refused::Refused;
 use crate::service::shapes;
@@ -86,7 +87,7 @@ pub(super) async fn resume(cx: &Cx, params: ThreadResume) -> Served {
     if let Some(loaded) = cx.inner.threads.get(&params.thread_id) {
         let overrides = params.wanted.overrides();
         loaded.thread.change(overrides).await.map_err(|err| Refused::invalid(err.to_string()))?;
-        return cx.rejoin(loaded, wants_turns).await;
+        return cx.rejoin(loaded, wants_turns, Vec::new()).await;
     }
     cx.inner.threads.has_room()?;
     let which = match params.path {
@@ -96,10 +97,10 @@ pub(super) async fn resume(cx: &Cx, params: ThreadResume) -> Served {
     let past = cx.on_store(move |store| store.resume(&which)).await?;
     // It may have been loaded meanwhile, or under another name.
     if let Some(loaded) = cx.inner.threads.get(&past.row.id) {
-        return cx.rejoin(loaded, wants_turns).await;
+        return cx.rejoin(loaded, wants_turns, Vec::new()).await;
     }
-    let loaded = cx.revive(past, params.wanted)?;
-    cx.rejoin(loaded, wants_turns).await
+    let (loaded, warnings) = cx.revive(past, params.wanted)?;
+    cx.rejoin(loaded, wants_turns, warnings).await
 }
 
 /// `thread/fork`.
@@ -126,8 +127,8 @@ pub(super) async fn fork(cx: &Cx, params: ThreadFork) -> Served {
     let supplied = cx.inner.supply.thread(&params.wanted.clone().wish())?;
     let newcomer = newcomer(cx, &supplied, Vec::new());
     let past = cx.on_store(move |store| store.fork(&which, &point, &newcomer)).await?;
-    let loaded = cx.revive(past, params.wanted)?;
-    cx.introduce(loaded, !params.exclude_turns, supplied.warnings).await
+    let (loaded, warnings) = cx.revive(past, params.wanted)?;
+    cx.introduce(loaded, !params.exclude_turns, warnings).await
 }
 
 /// `thread/unsubscribe`.
@@ -180,8 +181,8 @@ impl Cx {
         loaded
     }
 
-    /// Loads a thread that was.
-    fn revive(&self, past: Past, wanted: Wanted) -> Result<Arc<Loaded>, Refused> {
+    /// Loads a thread that was, and gives what the user should know.
+    fn revive(&self, past: Past, wanted: Wanted) -> Result<(Arc<Loaded>, Vec<String>), Refused> {
         let Past { kept, row, history, context, turns, usage, base_instructions, dynamic_tools } =
             past;
         let mut wish = wanted.wish();
@@ -198,7 +199,8 @@ impl Cx {
         let Row { name, preview, updated_at, .. } = row.clone();
         let birth = birth_of(row, supplied.provider.clone(), supplied.sources.clone());
         let about = About { name, preview, updated_at };
-        Ok(self.load(settings, &supplied, &kept, birth, about))
+        let loaded = self.load(settings, &supplied, &kept, birth, about);
+        Ok((loaded, supplied.warnings))
     }
 
     /// Answers with a thread that is new to everyone.
@@ -211,16 +213,13 @@ impl Cx {
         loaded.crowd.join(&ear);
         Ok(Reply::then(result, move || {
             ears.tell("thread/started", &json!({ "thread": bare }));
-            for message in warnings {
-                let params = json!({ "summary": message, "details": null });
-                ear.tell("configWarning", &line::notice("configWarning", &params));
-            }
+            warn(&ear, warnings);
         }))
     }
 
     /// Answers with a thread that goes on: first the answer, then the open questions, then what
     /// happened since the answer was made.
-    async fn rejoin(&self, loaded: Arc<Loaded>, turns: bool) -> Served {
+    async fn rejoin(&self, loaded: Arc<Loaded>, turns: bool, warnings: Vec<String>) -> Served {
         let hold = loaded.crowd.hold();
         let view = loaded.view().await;
         let thread = self.shape(&loaded, &view, turns);
@@ -234,11 +233,19 @@ impl Cx {
             }
             loaded.crowd.welcome(&ear);
             drop(hold);
+            warn(&ear, warnings);
         }))
     }
 
     pub(super) fn shape(&self, loaded: &Loaded, view: &ThreadView, turns: bool) -> Value {
         shapes::thread(view, &loaded.birth, &loaded.about(), turns)
+    }
+}
+
+fn warn(ear: &Ear, warnings: Vec<String>) {
+    for message in warnings {
+        let params = json!({ "summary": message, "details": null });
+        ear.tell("configWarning", &line::notice("configWarning", &params));
     }
 }
 
