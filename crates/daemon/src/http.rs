@@ -97,7 +97,7 @@ fn native() -> Vec<Route> {
 fn fronts() -> Vec<Route> {
     let route = |path, methods, handlers| Route { path, methods, handlers };
     vec![
-        route("/v1/models", GET, get(ai_sdk::models)),
+        route("/v1/models", &["GET", "POST"], get(ai_sdk::models).post(ai_sdk::models_of)),
         route("/v1/language-model/stream", POST, post(ai_sdk::stream)),
         route("/v1/language-model/prepare", POST, post(ai_sdk::prepare)),
         route("/v1/language-model/calls/{call}/steer", POST, post(ai_sdk::steer)),

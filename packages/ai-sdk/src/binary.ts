@@ -14,7 +14,8 @@ const EXE = process.platform === 'win32' ? '.exe' : '';
 export function findBindery(option: string | undefined): string {
   const named = option ?? process.env['BINDERY_BIN'];
   if (named !== undefined && named !== '') {
-    if (runs(named)) return named;
+    const given = [named, named + EXE].find(runs);
+    if (given !== undefined) return given;
     const which = option === undefined ? '`BINDERY_BIN`' : 'the setting `bindery`';
     throw new BinderyError(`${which} names no program: ${named}`, 'binary_not_found');
   }

@@ -65,7 +65,7 @@ async function compactionOf(asked: Asked, { compaction }: CodexSettings): Promis
 
 function requestOf(asked: Asked, settings: CodexSettings, compaction?: string): Record<string, unknown> {
   const { thread, toolTimeoutMs, answerTimeoutMs, interruptTimeoutMs, idleTimeoutMs, turnTimeoutMs } = settings;
-  const { strictCompaction, backend, codexHome, env } = settings;
+  const { strictCompaction } = settings;
   const tools = Object.entries(settings.tools ?? {}).map(([name, tool]) => ({
     name,
     description: tool.description ?? name,
@@ -87,11 +87,14 @@ function requestOf(asked: Asked, settings: CodexSettings, compaction?: string): 
       turnTimeoutMs,
       compaction,
       strictCompaction,
-      backend,
-      codexHome,
-      env,
+      ...placeOf(settings),
     },
   };
+}
+
+/** Where Codex runs, and as whom. */
+export function placeOf({ backend, codexHome, env, appServer }: CodexSettings): Record<string, unknown> {
+  return { backend, codexHome, env, appServer };
 }
 
 async function* events(

@@ -70,19 +70,15 @@ export function createCodexAppServer(settings: CodexAppServerSettings = {}): Cod
   if (refused.length > 0) {
     throw new TypeError(
       `createCodexAppServer: no equal for ${refused.join(', ')}; declare tools with a schema in ` +
-        '`tools`, and point `transport.websocket.url` at a server',
-    );
-  }
-  if (settings.transport?.websocket !== undefined) {
-    throw new TypeError(
-      'createCodexAppServer: to use a server that runs already, start `bindery serve` beside it ' +
-        'and give createCodex({ server: { url, token } })',
+        '`tools`, and name a server that listens with `transport.websocket`',
     );
   }
   const ignored: string[] = WITHOUT_EFFECT.filter((name) => settings[name] !== undefined);
   const { args, cwd } = settings.transport?.stdio ?? {};
   if (args !== undefined && args.join(' ') !== 'app-server --listen stdio://') ignored.push('transport.stdio.args');
   if (cwd !== undefined) ignored.push('transport.stdio.cwd');
+  const headers = Object.keys(settings.transport?.websocket?.headers ?? {});
+  ignored.push(...headers.filter((name) => !isToken(name)).map((name) => `transport.websocket.headers.${name}`));
   if (ignored.length > 0) {
     process.emitWarning(`no effect in @bindery/ai-sdk: ${ignored.join(', ')}`, 'BinderyWarning');
   }
@@ -110,6 +106,7 @@ function translated(from: CodexAppServerSettings): CodexSettings {
     thread: { ...from.defaultThreadSettings, ...turn, ...config },
     codex: stdio?.command,
     env: stdio?.env,
+    appServer: listeningOf(from.transport),
     tools: toolsOf(from.tools),
     toolTimeoutMs: from.toolTimeoutMs,
     interruptTimeoutMs: from.interruptTimeoutMs,
@@ -124,6 +121,19 @@ function compactionOf(from: CodexAppServerSettings['compaction']): CodexSettings
   const due = from?.shouldCompactOnResume;
   if (due === undefined || typeof due === 'function') return due;
   return due ? 'always' : 'never';
+}
+
+/** A server is let in by a bearer token alone. */
+function listeningOf(from: CodexAppServerSettings['transport']): CodexSettings['appServer'] {
+  if (from?.websocket === undefined || from.type === 'stdio') return undefined;
+  const { url, headers = {} } = from.websocket;
+  const [, given] = Object.entries(headers).find(([name]) => isToken(name)) ?? [];
+  const token = given?.replace(/^bearer\s+/i, '');
+  return token === undefined ? { url } : { url, token };
+}
+
+function isToken(header: string): boolean {
+  return header.toLowerCase() === 'authorization';
 }
 
 /** In the words of Codex's configuration. */

@@ -3,7 +3,7 @@
 import { NoSuchModelError, type LanguageModelV3 } from '@ai-sdk/provider';
 
 import { ask } from './ask.js';
-import { prepare } from './call.js';
+import { placeOf, prepare } from './call.js';
 import { endDaemon, serverFor } from './daemon.js';
 import { installedSpecification } from './major.js';
 import { CodexLanguageModel } from './model.js';
@@ -61,7 +61,7 @@ function merged(settings: CodexSettings, more: CodexSettings): CodexSettings {
 }
 
 async function listModels(settings: CodexSettings): Promise<ModelInfo[]> {
-  const response = await ask(await serverFor(settings), 'GET', '/v1/models');
+  const response = await ask(await serverFor(settings), 'POST', '/v1/models', { settings: placeOf(settings) });
   return ((await response.json()) as { models: ModelInfo[] }).models;
 }
 

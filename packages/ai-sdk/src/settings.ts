@@ -50,6 +50,11 @@ export interface CodexSettings {
   bindery?: string;
   /** The program `codex`; else `bindery` looks for it. */
   codex?: string;
+  /**
+   * A `codex app-server` that listens already (`ws://`, `wss://`, `unix://`), used instead of one of our own.
+   * Folders and files are then those of its machine.
+   */
+  appServer?: { url: string; token?: string };
   /** Codex, or Bindery's own engine; by default Codex where it is found. */
   backend?: 'codex' | 'engine';
   /** Codex's home for these threads. */

@@ -11,7 +11,7 @@ import { all, first, soon, startStage, text, then } from './support/stage.mjs';
 
 const SERVER = fileURLToPath(new URL('./support/mcp-server.mjs', import.meta.url));
 const stage = await startStage({
-  tables: `[mcp_servers.toy]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(SERVER)}]\n`,
+  tables: `[mcp_servers.toy]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(SERVER)}]\nrequired = true\n`,
 });
 const thread = { approvalPolicy: 'on-request', sandbox: 'read-only' };
 const onElicitation = ({ toolParams }) => ({ action: toolParams ? 'accept' : 'decline' });
@@ -82,7 +82,8 @@ test('without anybody to allow it, the call waits for a native answer; a no does
 });
 
 test("servers of a thread's own, and of the other provider's settings", async () => {
-  const server = { command: process.execPath, args: [SERVER] };
+  // A turn need not wait for servers that are not required, and then has not their tools.
+  const server = { command: process.execPath, args: [SERVER], required: true };
   const ours = stage.provider({ thread: { ...thread, config: { mcp_servers: { own: server } } }, onElicitation });
   const theirs = createCodexAppServer({
     defaultThreadSettings: { ...thread, cwd: stage.project },

@@ -102,3 +102,59 @@ test('tools of the app over two steps', async () => {
   );
   assert.deepEqual(await streamed(model, options), await streamed(same, options));
 });
+
+test('a search and the page it opened', async () => {
+  const opened = { type: 'web_search_call', id: 'ws', status: 'completed', action: { type: 'open_page', url: 'https://a.example/x' } };
+  await stage.push(first('search story', { type: 'item', item: opened }, text('Read.'), usage(1, 0, 1, 0)));
+  const options = { prompt: 'search story' };
+  const ours = await streamed(model, options);
+  const { input } = ours.find((part) => part.type === 'tool-call');
+  const run = { toolCallId: 'ws', toolName: 'codex_web_search', dynamic: true };
+  const same = mock([
+    { type: 'tool-input-start', id: 'ws', toolName: run.toolName, providerExecuted: true, dynamic: true },
+    { type: 'tool-input-delta', id: 'ws', delta: JSON.stringify(input) },
+    { type: 'tool-input-end', id: 'ws' },
+    { type: 'tool-call', ...run, input: JSON.stringify(input), providerExecuted: true },
+    { type: 'tool-result', ...run, result: {} },
+    { type: 'source', sourceType: 'url', id: 's', url: 'https://a.example/x' },
+    ...said('2', 'Read.'), end('stop', tokens(1, 0, 1, 0)),
+  ]);
+  assert.deepEqual(ours, await streamed(same, options));
+});
+
+test('a command that waits to be allowed', async () => {
+  const careful = stage.provider({ thread: { approvalPolicy: 'untrusted', sandbox: 'read-only' } })();
+  await stage.push(first('asking story', exec('touch x', 'a1'), usage(1, 0, 1, 0)));
+  const options = { prompt: 'asking story' };
+  const ours = await streamed(careful, options);
+  const { input } = ours.find((part) => part.type === 'tool-call');
+  const run = { toolCallId: 'a1', toolName: 'codex_command_execution', dynamic: true };
+  const { approvalId } = ours.find((part) => part.type === 'tool-approval-request');
+  const same = mock([
+    { type: 'tool-input-start', id: 'a1', toolName: run.toolName, providerExecuted: true, dynamic: true },
+    { type: 'tool-input-delta', id: 'a1', delta: JSON.stringify(input) },
+    { type: 'tool-input-end', id: 'a1' },
+    { type: 'tool-call', ...run, input: JSON.stringify(input), providerExecuted: true },
+    { type: 'tool-approval-request', approvalId, toolCallId: 'a1' },
+    end('tool-calls', { inputTokens: {}, outputTokens: {} }),
+  ]);
+  assert.deepEqual(ours, await streamed(same, options));
+});
+
+test('an error of the model', async () => {
+  await stage.push({ ...first('sad story', { type: 'status', status: 400, body: { error: { message: 'No.' } } }), times: 'always' });
+  const options = { prompt: 'sad story', maxRetries: 0, onError: () => undefined };
+  const ours = await streamed(model, options);
+  const { error } = ours.find((part) => part.type === 'error');
+  const same = mock([{ type: 'error', error }, end('error', { inputTokens: {}, outputTokens: {} })]);
+  assert.deepEqual(ours, await streamed(same, options));
+});
+
+test('both specifications tell every SDK that takes them the same', { skip: !v4 && 'ai@6 takes V3 alone' }, async () => {
+  await stage.push({ ...first('double story', reasoning('Hm.'), text('Once.'), usage(100, 10, 20, 5)), times: 'always' });
+  const options = { prompt: 'double story' };
+  const third = stage.provider({ specification: 'v3' })();
+  assert.equal(third.specificationVersion, 'v3');
+  const kept = (parts) => parts.filter((part) => part.type !== 'raw');
+  assert.deepEqual(kept(await streamed(third, options)), kept(await streamed(model, options)));
+});

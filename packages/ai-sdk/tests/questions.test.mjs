@@ -11,7 +11,7 @@ import { call, first, reply, soon, startStage, text, then } from './support/stag
 const SERVER = fileURLToPath(new URL('./support/mcp-server.mjs', import.meta.url));
 const stage = await startStage({
   settings: 'features.request_permissions_tool = true\nfeatures.default_mode_request_user_input = true\n',
-  tables: `[mcp_servers.toy]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(SERVER)}]\n`,
+  tables: `[mcp_servers.toy]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(SERVER)}]\nrequired = true\n`,
 });
 const thread = { approvalPolicy: 'on-request', sandbox: 'read-only' };
 const outside = [];

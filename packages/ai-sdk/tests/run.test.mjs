@@ -1,7 +1,11 @@
 // codexRun: Codex as a tool in another model's loop; and the names of the other provider.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import test from 'node:test';
 
 import * as ai from 'ai';
@@ -111,7 +115,7 @@ test('the option names of the other provider work', async () => {
   assert.match(JSON.stringify(bodies.at(-1).input), /pong!/);
   assert.equal(bodies[0].reasoning?.effort, 'low');
   assert.throws(() => createCodexAppServer({ toolHandlers: {} }), /toolHandlers/);
-  assert.throws(() => createCodexAppServer({ transport: { websocket: { url: 'ws://x' } } }), /bindery serve/);
+  assert.throws(() => createCodexAppServer({ transportFactory: () => undefined }), /transportFactory/);
 });
 
 test("callbacks of one call come before the provider's, in the other provider's words", async () => {
@@ -163,4 +167,33 @@ test('whether to compact is asked before each call', async () => {
   const messages = [{ role: 'user', content: 'long one' }, ...one.response.messages, { role: 'user', content: 'long two' }];
   assert.equal((await soon(ai.generateText({ model: provider(), messages }), 'two')).text, 'Two.');
   assert.deepEqual(prompts, [1, 3]);
+});
+
+test('an app-server that listens already is used over a WebSocket', async () => {
+  const token = join(stage.home, 'token');
+  await writeFile(token, 'let-me-in', { mode: 0o600 });
+  const args = ['app-server', '--listen', 'ws://127.0.0.1:0', '--ws-auth', 'capability-token', '--ws-token-file', token];
+  const child = spawn(stage.codex, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  stage.before(() => child.kill('SIGKILL'));
+  const url = await soon(
+    (async () => {
+      for await (const line of createInterface({ input: child.stderr })) {
+        if (line.includes('listening on: ')) return line.split('listening on: ')[1].trim();
+      }
+      throw new Error('it does not listen');
+    })(),
+    'an app-server',
+  );
+  child.stderr.resume();
+  const provider = (headers) => createCodexAppServer({ transport: { type: 'websocket', websocket: { url, headers } }, defaultThreadSettings: { cwd: stage.project } });
+  await stage.push(reply('far away', text('Here.')));
+  const far = provider({ Authorization: 'Bearer let-me-in' });
+  stage.before(() => far.shutdown());
+  assert.equal((await soon(ai.generateText({ model: far(), prompt: 'far away' }), 'a server')).text, 'Here.');
+  assert.ok((await far.listModels()).length > 0);
+  await assert.rejects(soon(ai.generateText({ model: provider()(), prompt: 'far away', maxRetries: 0 }), 'a stranger'), /401|refused|token/i);
+  await assert.rejects(
+    soon(ai.generateText({ model: createCodexAppServer({ transport: { websocket: { url: 'http://x' } } })(), prompt: 'x', maxRetries: 0 }), 'no address'), /ws:/,
+  );
+  child.kill('SIGKILL');
 });

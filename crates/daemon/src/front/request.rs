@@ -58,8 +58,28 @@ pub struct FrontSettings {
     pub backend: Option<String>,
     /// Codex's home; only a daemon that belongs to its caller takes one.
     pub codex_home: Option<String>,
+    /// An app-server that listens already, used instead of one of our own; only a daemon that
+    /// belongs to its caller takes one.
+    pub app_server: Option<Listening>,
     /// Added to the worker's environment; only a daemon that belongs to its caller takes any.
     pub env: Option<BTreeMap<String, String>>,
+}
+
+/// An app-server that listens.
+#[derive(Clone, Deserialize)]
+pub struct Listening {
+    /// `ws://HOST:PORT`, `wss://HOST`, `unix://PATH`.
+    pub url: String,
+    /// What it asks for before it lets us in.
+    #[serde(default)]
+    pub token: Option<String>,
+}
+
+impl std::fmt::Debug for Listening {
+    /// The token is a secret, and an address may hold one.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listening(…)")
+    }
 }
 
 /// A tool of the provider's settings.

@@ -19,6 +19,7 @@ use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
 use super::Front;
+use super::reach::{self, Reach};
 use super::request::{CallRequest, FrontSettings};
 use crate::config::Config;
 use crate::error::Error;
@@ -56,7 +57,9 @@ impl Fronts {
     pub fn of(&self, tenant: &Tenant) -> Front {
         let mut fronts = self.fronts();
         let front = fronts.entry(tenant.id.clone()).or_insert_with(|| {
-            Front::new(Pool::new(self.pool_settings(tenant)), Interrupts::default())
+            let settings = self.pool_settings(tenant);
+            let pool = Pool::with_starter(settings, Arc::new(Reach::default()));
+            Front::new(pool, Interrupts::default())
         });
         front.clone()
     }
@@ -89,22 +92,33 @@ impl Fronts {
 
     /// Checks what a call asks for, and finds its worker.
     pub fn admit(&self, tenant: &Tenant, mut request: CallRequest) -> Result<Admitted, Error> {
-        let settings = &request.settings;
-        let backend = self.workers.backend(settings.backend.as_deref())?;
-        let mine = self.config.exit_with_parent;
-        if !mine && (settings.codex_home.is_some() || settings.env.is_some()) {
-            let why = "`codexHome` and `env` are for a daemon of the caller's own".to_owned();
-            return Err(Error::Forbidden(why));
-        }
-        let key = self.key(tenant, backend, settings)?;
-        if !mine {
+        let (backend, key) = self.place(tenant, &request.settings)?;
+        if !self.config.exit_with_parent {
             check(tenant, &mut request)?;
         }
         Ok(Admitted { front: self.of(tenant), key, backend, request })
     }
 
-    /// The kind of worker that a call runs on.
-    pub fn key(
+    /// The backend of a call with these settings, and the kind of worker that it runs on.
+    pub fn place(
+        &self,
+        tenant: &Tenant,
+        settings: &FrontSettings,
+    ) -> Result<(&'static str, WorkerKey), Error> {
+        let FrontSettings { codex_home, env, app_server, .. } = settings;
+        let own = codex_home.is_some() || env.is_some() || app_server.is_some();
+        if own && !self.config.exit_with_parent {
+            let names = "`codexHome`, `env` and `appServer`";
+            return Err(Error::Forbidden(format!("{names} are for a daemon of the caller's own")));
+        }
+        if let Some(server) = app_server {
+            return Ok(("codex", reach::key(server)?));
+        }
+        let backend = self.workers.backend(settings.backend.as_deref())?;
+        Ok((backend, self.key(tenant, backend, settings)?))
+    }
+
+    fn key(
         &self,
         tenant: &Tenant,
         backend: &str,

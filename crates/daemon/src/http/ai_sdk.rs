@@ -154,8 +154,33 @@ fn running(app: &App, caller: &Caller, call: &str) -> Result<TurnControl, Error>
 #[utoipa::path(get, path = "/v1/models", tag = "AI SDK",
     responses((status = 200, body = Value)))]
 pub async fn models(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
-    let backend = app.runner.workers().backend(None)?;
-    let key = app.fronts.key(&caller.tenant, backend, &FrontSettings::default())?;
+    models_with(&app, &caller, &FrontSettings::default()).await
+}
+
+/// Whose models to list.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ModelsQuery {
+    settings: FrontSettings,
+}
+
+/// The models to choose from with these settings of a provider.
+#[utoipa::path(post, path = "/v1/models", tag = "AI SDK",
+    request_body = Value, responses((status = 200, body = Value)))]
+pub async fn models_of(
+    State(app): State<App>,
+    caller: Caller,
+    Body(query): Body<ModelsQuery>,
+) -> Result<Response, Error> {
+    models_with(&app, &caller, &query.settings).await
+}
+
+async fn models_with(
+    app: &App,
+    caller: &Caller,
+    settings: &FrontSettings,
+) -> Result<Response, Error> {
+    let (backend, key) = app.fronts.place(&caller.tenant, settings)?;
     let lease = app.fronts.of(&caller.tenant).lease(&key).await?;
     let models = lease.server().models().await?;
     let models: Vec<Value> = models
