@@ -111,7 +111,7 @@ async fn every_fault_ends_the_turn_and_the_thread_goes_on() {
                 body: json!("data: {bad\n\n"),
                 headers: Default::default(),
             }],
-            json!({ "responseStreamDisconnected": { "httpStatusCode": null } }),
+            json!("other"),
         ),
         ("busy", vec![Step::failed("server_is_overloaded", "x")], json!("serverOverloaded")),
         (
