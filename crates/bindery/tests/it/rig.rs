@@ -8,7 +8,7 @@ use bindery::core::wire::app_server::params::{ThreadSettings, ThreadStart};
 use bindery::{Engine, EngineOptions, start_engine};
 use bindery_testkit::app_server::Step;
 use bindery_testkit::codex::RealCodex;
-use bindery_testkit::model::{Model, Reply};
+use bindery_testkit::model::{Model, Reply, Step as Says};
 use serde_json::json;
 
 /// Generous: only a broken program reaches it.
@@ -28,9 +28,11 @@ impl Kind {
     }
 }
 
-/// A command that prints `ran` and is asked about.
-pub(crate) fn asked_about() -> &'static str {
-    "env echo ran"
+/// A call of a command that prints `ran` and is asked about. The engine has the environment of
+/// whoever runs the test, whose login shell may take its time.
+pub(crate) fn asked_about(call_id: &str) -> Says {
+    let arguments = json!({ "cmd": "env echo ran", "login": false });
+    Says::call("exec_command", arguments, call_id)
 }
 
 /// What the model replies; steps are for a scripted server.

@@ -13,7 +13,6 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinHandle;
 
-pub(crate) use crate::backend::asked_about;
 pub(crate) use crate::server::LONG;
 use crate::stage::launch;
 use crate::stdio::assert_dies;
@@ -38,6 +37,11 @@ impl Kind {
     pub(crate) fn last_words(self) -> &'static str {
         if self == Self::Stdio { "exit code 0" } else { "connection closed" }
     }
+}
+
+/// A call of a command that prints `ran` and is asked about.
+pub(crate) fn asked_about(call_id: &str) -> bindery_testkit::model::Step {
+    bindery_testkit::model::Step::exec(crate::backend::asked_about(), call_id)
 }
 
 /// What the far side does: the scripted server's steps, or the real Codex's model's replies.

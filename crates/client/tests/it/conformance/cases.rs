@@ -87,7 +87,7 @@ pub(crate) async fn questions_are_answered(kind: Kind) {
     steps.push(turn.notify("serverRequest/resolved", json!({ "requestId": 7 })));
     steps.extend(turn.item(ran.clone(), ran, Vec::new()).pop());
     steps.extend(turn.complete());
-    let replies = vec![Reply::new([Says::exec(asked_about(), "c1")]), Reply::text("done")];
+    let replies = vec![Reply::new([asked_about("c1")]), Reply::text("done")];
     let rig = Rig::new(kind, Scene { steps, replies }).await;
     let mut request = TurnRequest::new(rig.thread().await, "go");
     request.answerer = Arc::new(|_: Interrupt| async { Some(Answer::decision(Decision::Accept)) });
