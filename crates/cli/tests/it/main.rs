@@ -68,6 +68,9 @@ mod receiver;
 mod hooks;
 
 #[cfg(target_os = "linux")]
+mod traces;
+
+#[cfg(target_os = "linux")]
 mod routes;
 
 #[cfg(target_os = "linux")]

@@ -75,6 +75,11 @@ impl Flow<'_> {
         let last = (Kind::End, end_event(state, error.as_ref(), resumable));
         self.keep_with(parts, vec![last], changes).await?;
         self.inner.live().remove(turn);
+        let span = tracing::Span::current();
+        span.record("turn.state", tracing::field::debug(state));
+        if state == TurnState::Failed {
+            span.record("otel.status_code", "ERROR");
+        }
         tracing::info!(turn, thread, ?state, "turn over");
         Ok(())
     }
