@@ -1,4 +1,4 @@
-//! Traces for a collector, where one is named: requests, turns, calls of workers, by OTLP over HTTP.
+//! Traces for a collector, where one is named: requests, turns, calls of workers, as OTLP.
 //!
 //! Spans are of the level `debug`, so that without a collector they cost nothing and change no line
 //! of the log. What a collector does not take in time is dropped: it holds up nobody.

@@ -84,7 +84,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Whether a turn that was taken over ended with its worker, and not because somebody wanted it.
+    /// Whether a turn that was taken over ended with its worker, and not because it was stopped.
     pub(super) fn died(&self, parts: &[Part]) -> bool {
         let ending = parts.last().and_then(Ending::of);
         self.scene.live.gone.is_some()
