@@ -32,6 +32,8 @@ pub struct Config {
     pub turns: TurnConfig,
     /// What is logged, and how.
     pub log: Log,
+    /// Who is told what took how long.
+    pub traces: TraceConfig,
 }
 
 impl Default for Config {
@@ -47,6 +49,7 @@ impl Default for Config {
             workers: WorkerConfig::default(),
             turns: TurnConfig::default(),
             log: Log::default(),
+            traces: TraceConfig::default(),
         }
     }
 }
@@ -177,6 +180,14 @@ impl Default for Log {
     }
 }
 
+/// Who is told what took how long.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TraceConfig {
+    /// A collector that takes OTLP over HTTP, `http://127.0.0.1:4318`; nobody when there is none.
+    pub otlp: Option<String>,
+}
+
 /// What flags say; they are stronger than the environment and the file.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
@@ -190,6 +201,8 @@ pub struct Flags {
     pub backend: Option<Backend>,
     /// `--codex`.
     pub codex: Option<PathBuf>,
+    /// `--otlp`.
+    pub otlp: Option<String>,
     /// `--log-json`.
     pub log_json: bool,
     /// `--exit-with-parent`.
@@ -232,6 +245,11 @@ impl Config {
         if let Some(codex) = read("BINDERY_CODEX") {
             self.workers.codex = Some(codex.into());
         }
+        // The usual names, the more special one first.
+        let otlp = read("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        if let Some(otlp) = otlp.or_else(|| read("OTEL_EXPORTER_OTLP_ENDPOINT")) {
+            self.traces.otlp = Some(otlp);
+        }
         Ok(())
     }
 
@@ -241,6 +259,7 @@ impl Config {
         self.root = flags.root.or(self.root.take());
         self.workers.backend = flags.backend.unwrap_or(self.workers.backend);
         self.workers.codex = flags.codex.or(self.workers.codex.take());
+        self.traces.otlp = flags.otlp.or(self.traces.otlp.take());
         self.log.json |= flags.log_json;
         self.exit_with_parent |= flags.exit_with_parent;
     }

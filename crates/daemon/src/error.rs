@@ -10,6 +10,9 @@ use crate::store::StoreError;
 /// The limit of bytes that are kept.
 pub const DISK: &str = "bytes of disk";
 
+/// What was kept for a while is gone.
+pub const FORGOTTEN: &str = "events_forgotten";
+
 /// A failure, told to clients as problem+json.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -144,6 +147,7 @@ impl Error {
             Self::Unauthorized => 401,
             Self::Forbidden(_) => 403,
             Self::Invalid { .. } | Self::Prompt(_) => 422,
+            Self::Conflict { code: FORGOTTEN, .. } => 410,
             Self::KeyReused(_) | Self::Conflict { .. } => 409,
             Self::Interrupt { code: "answer_unfit", .. } => 422,
             Self::Interrupt { .. } => 409,
@@ -174,6 +178,9 @@ impl Error {
             Self::NotFound { what: "tenant", .. } => "`bindery tenant list` names those there are",
             Self::NotFound { what: "token", .. } => {
                 "it is void already or was never there; `bindery tenant list` names tokens"
+            }
+            Self::Conflict { code: FORGOTTEN, .. } => {
+                "`store.retention_days` says how long they are; the session has the whole thread"
             }
             Self::KeyReused(_) => "use another key for another request",
             Self::Client(err) => return err.hint(),

@@ -30,6 +30,8 @@ pub mod http;
 
 pub mod logging;
 
+pub mod traces;
+
 pub mod serve;
 
 pub mod front;

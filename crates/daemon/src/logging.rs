@@ -2,15 +2,23 @@
 
 use std::io::{self, Write};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use crate::config::Log;
 use crate::error::Error;
 use crate::secret;
+use crate::traces::Traces;
 
-/// Begins to log; a second call changes nothing.
-pub fn begin(log: &Log) -> Result<(), Error> {
+/// Begins to log, and to trace if somebody takes that; a second call changes nothing.
+pub fn begin(log: &Log, traces: Option<&Traces>) -> Result<(), Error> {
     let filter = filter(log)?;
+    if let Some(traces) = traces {
+        with_traces(log, filter, traces);
+        return Ok(());
+    }
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Masked(std::io::stderr()));
     // It fails only if there is a log already, which is what we want.
@@ -19,6 +27,19 @@ pub fn begin(log: &Log) -> Result<(), Error> {
         false => builder.with_target(false).try_init(),
     };
     Ok(())
+}
+
+fn with_traces(log: &Log, filter: EnvFilter, traces: &Traces) {
+    let ours = filter_fn(|meta| meta.is_span() && meta.target().starts_with("bindery_daemon"))
+        .with_max_level_hint(LevelFilter::DEBUG);
+    let spans = tracing_opentelemetry::layer().with_tracer(traces.tracer()).with_filter(ours);
+    let registry = tracing_subscriber::registry().with(spans);
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| Masked(std::io::stderr()));
+    // It fails only if there is a log already, which is what we want.
+    let _ = match log.json {
+        true => registry.with(lines.json().with_filter(filter)).try_init(),
+        false => registry.with(lines.with_target(false).with_filter(filter)).try_init(),
+    };
 }
 
 /// Whether what is to be logged is said in a way that is understood.

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use bindery_daemon::config::{Backend, Config, Flags};
 use bindery_daemon::logging;
 use bindery_daemon::serve::{Leave, Server, check};
+use bindery_daemon::traces::Traces;
 use bindery_daemon::workers::Program;
 use serde_json::json;
 
@@ -47,6 +48,9 @@ pub struct Serve {
     /// Print one line of JSON when ready: url, token, pid, backend
     #[arg(long)]
     announce: bool,
+    /// Send traces to a collector, by OTLP over HTTP: http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// Log as JSON, one object a line
     #[arg(long)]
     log_json: bool,
@@ -74,6 +78,7 @@ impl Serve {
             root: self.root.clone(),
             backend: self.backend,
             codex: self.codex.clone(),
+            otlp: self.otlp.clone(),
             log_json: self.log_json,
             exit_with_parent: self.exit_with_parent,
         };
@@ -82,11 +87,17 @@ impl Serve {
         if self.check {
             return show_check(config).await;
         }
-        logging::begin(&config.log).map_err(hinted)?;
+        let traces = config.traces.otlp.as_deref().map(Traces::to).transpose();
+        let traces = traces.map_err(hinted)?;
+        logging::begin(&config.log, traces.as_ref()).map_err(hinted)?;
         let server = Server::start(config, Program::current()?).await.map_err(hinted)?;
         self.tell(&server).await?;
         let stop = stop(self.exit_with_parent, self.ephemeral)?;
-        server.run(stop).await.map_err(hinted)?;
+        let served = server.run(stop).await;
+        if let Some(traces) = traces {
+            traces.end().await;
+        }
+        served.map_err(hinted)?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -79,6 +79,9 @@ mod receiver;
 mod hooks;
 
 #[cfg(target_os = "linux")]
+mod traces;
+
+#[cfg(target_os = "linux")]
 mod routes;
 
 #[cfg(target_os = "linux")]

@@ -88,3 +88,37 @@ async fn first_part(told: &Value) -> tokio::io::BufReader<TcpStream> {
     timeout(HANG, reading).await.expect("no text comes");
     lines
 }
+
+#[tokio::test]
+async fn a_worker_of_threads_ends_with_a_daemon_that_ends_with_its_caller() {
+    let endless = Reply::new([Step::begin("on and on"), Step::gate("never")]);
+    let stage = Stage::free(Script::new([endless]));
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = stage.bindery(&["serve", "--listen", "127.0.0.1:0", "--announce", "--data"]);
+    command.arg(folder.path()).args(["--exit-with-parent", "--backend", "engine"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    let address = told["url"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let web = crate::web::Web {
+        address: address.parse().unwrap(),
+        token: told["token"].as_str().unwrap().to_owned(),
+    };
+    let (_, thread) = web.post("/v1/threads", json!({})).await;
+    let path = format!("/v1/threads/{}/turns", thread["id"].as_str().unwrap());
+    assert_eq!(web.post(&path, json!({ "input": "go" })).await.0, 201);
+    stage.reached("never").await;
+    let guards = children(child.id());
+    let workers: Vec<u32> = guards.iter().flat_map(|guard| children(*guard)).collect();
+    assert!(!workers.is_empty());
+    // Killed, it can tell nobody; its guards see that it is gone.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begin = Instant::now();
+    while guards.iter().chain(&workers).any(|pid| lives(*pid)) {
+        assert!(begin.elapsed() < HANG, "something is left");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

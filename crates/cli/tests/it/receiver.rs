@@ -23,7 +23,9 @@ pub(crate) enum Answers {
 /// A call that came.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
+    pub(crate) path: String,
     pub(crate) headers: HashMap<String, String>,
+    /// With characters in the place of bytes that are no text.
     pub(crate) body: String,
     pub(crate) at: Instant,
 }
@@ -76,6 +78,11 @@ impl Receiver {
         format!("http://{}/hook", self.address)
     }
 
+    /// The address without a path.
+    pub(crate) fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.calls.lock().unwrap().clone()
     }
@@ -94,7 +101,9 @@ impl Receiver {
 
 fn read(stream: &TcpStream) -> Call {
     let mut reader = BufReader::new(stream);
-    let mut headers = HashMap::new();
+    let (mut headers, mut first) = (HashMap::new(), String::new());
+    reader.read_line(&mut first).unwrap();
+    let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
@@ -108,7 +117,8 @@ fn read(stream: &TcpStream) -> Call {
     let length = headers["content-length"].parse().unwrap();
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    Call { headers, body: String::from_utf8(body).unwrap(), at: Instant::now() }
+    let body = String::from_utf8_lossy(&body).into_owned();
+    Call { path, headers, body, at: Instant::now() }
 }
 
 fn say(mut stream: &TcpStream, status: u16, body: &str) {

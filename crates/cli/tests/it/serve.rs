@@ -1,4 +1,4 @@
-//! The daemon on the real Codex and on the engine: turns and questions that outlive clients, workers and daemons.
+//! The daemon on Codex and on the engine: turns and questions outlive clients, workers and daemons.
 
 use bindery_testkit::model::{Reply, Step};
 use serde_json::{Value, json};

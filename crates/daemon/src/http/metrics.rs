@@ -16,6 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use tracing::Instrument as _;
 
 use super::app::App;
 use crate::error::Error;
@@ -75,8 +76,17 @@ pub async fn count(State(app): State<App>, request: Request, next: Next) -> Resp
     // Paths that nobody knows are one: there is no end of them.
     let route = route.map_or("none", MatchedPath::as_str).to_owned();
     let method = known(request.method().as_str());
-    let response = next.run(request).await;
+    let span = tracing::debug_span!(
+        "request",
+        otel.kind = "server",
+        otel.name = format!("{method} {route}"),
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = tracing::field::Empty,
+    );
+    let response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();
+    span.record("http.response.status_code", status);
     let took = begun.elapsed();
     tracing::debug!(method, route, status, ms = took.as_secs_f64() * 1000.0, "request");
     app.metrics.seconds.observe(took.as_secs_f64());

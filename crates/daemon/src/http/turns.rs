@@ -18,7 +18,7 @@ use super::sse;
 use super::threads::{Page, PageQuery, find as find_thread};
 use super::uploads;
 use crate::clock::Millis;
-use crate::error::Error;
+use crate::error::{Error, FORGOTTEN};
 use crate::front::own_files;
 use crate::store::{ThreadRow, TurnKind, TurnRow, TurnState};
 use crate::tenant::Caller;
@@ -230,6 +230,10 @@ pub async fn events(
     if row.state.is_over() && after >= row.last {
         // Nothing more will come; this keeps a browser from asking for ever.
         return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    if row.state.is_over() && app.store.events(&row.id, after, 1).await?.is_empty() {
+        let message = format!("the events of turn `{turn}` are kept no longer");
+        return Err(Error::Conflict { code: FORGOTTEN, message });
     }
     let reader = app.runner.read(&row.id, after);
     let quiet = Duration::from_secs(app.config.http.keep_alive_seconds.max(1));

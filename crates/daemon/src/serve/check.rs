@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::logging;
 use crate::tenant::Tenants;
+use crate::traces;
 use crate::workers::{Program, Workers};
 
 /// What was found.
@@ -29,6 +30,7 @@ pub struct Checked {
 pub async fn check(config: Config, program: Program) -> Result<Checked, Error> {
     let config = Arc::new(absolute(config)?);
     logging::check(&config.log)?;
+    config.traces.otlp.as_deref().map(traces::check).transpose()?;
     let data = config.data.clone();
     let running = is_locked(&data);
     let known = if data.join(STORE).exists() {

@@ -75,11 +75,16 @@ impl Flow<'_> {
         let last = (Kind::End, end_event(state, error.as_ref(), resumable));
         self.keep_with(parts, vec![last], changes).await?;
         self.inner.live().remove(turn);
+        let span = tracing::Span::current();
+        span.record("turn.state", tracing::field::debug(state));
+        if state == TurnState::Failed {
+            span.record("otel.status_code", "ERROR");
+        }
         tracing::info!(turn, thread, ?state, "turn over");
         Ok(())
     }
 
-    /// Whether a turn that was taken over ended with its worker, and not because somebody wanted it.
+    /// Whether a turn that was taken over ended with its worker, and not because it was stopped.
     pub(super) fn died(&self, parts: &[Part]) -> bool {
         let ending = parts.last().and_then(Ending::of);
         self.scene.live.gone.is_some()

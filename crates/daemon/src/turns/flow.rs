@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::sleep;
+use tracing::Instrument as _;
 
 use super::Inner;
 use super::close::Ending;
@@ -80,8 +81,15 @@ impl Inner {
         if scene.turn.kind == TurnKind::Compact {
             return flow.compact(job.adopt).await;
         }
+        let call = tracing::debug_span!(
+            "worker.call",
+            otel.kind = "client",
+            worker.backend = scene.thread.backend,
+            turn.adopted = job.adopt,
+        );
         let opening =
             async { if job.adopt { self.adopt(&scene).await } else { self.open(&scene).await } };
+        let opening = opening.instrument(call);
         let opened = tokio::select! {
             biased;
             opened = opening => opened,

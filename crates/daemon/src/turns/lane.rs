@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
+
 use super::{Inner, lock};
 use crate::error::Error;
 use crate::tenant::Tenant;
@@ -30,6 +33,8 @@ pub(super) struct Job {
     pub(super) turn: String,
     /// It runs already, in a worker.
     pub(super) adopt: bool,
+    /// What of it is traced, below the request that asked for it.
+    span: Span,
 }
 
 /// A place in a lane, given back unless it is taken.
@@ -47,7 +52,16 @@ impl Place<'_> {
         let mut lanes = lock(&self.inner.lanes);
         let Some(lane) = lanes.get_mut(&self.thread) else { return };
         lane.reserved -= 1;
-        lane.queue.push_back(Job { turn: turn.to_owned(), adopt });
+        let span = tracing::debug_span!(
+            "turn",
+            turn.id = turn,
+            turn.adopted = adopt,
+            thread.id = self.thread,
+            tenant.id = self.tenant,
+            turn.state = Empty,
+            otel.status_code = Empty,
+        );
+        lane.queue.push_back(Job { turn: turn.to_owned(), adopt, span });
         if !std::mem::replace(&mut lane.runs, true) {
             let (inner, tenant) = (self.inner.clone(), self.tenant.clone());
             self.inner.tasks.spawn(run(inner, tenant, self.thread.clone()));
@@ -141,7 +155,8 @@ async fn run(inner: Arc<Inner>, tenant: String, thread: String) {
         if inner.stop.is_cancelled() {
             return;
         }
-        if let Err(err) = inner.run(&tenant, &thread, &job).await {
+        let run = inner.run(&tenant, &thread, &job).instrument(job.span.clone());
+        if let Err(err) = run.await {
             tracing::error!(turn = job.turn, %err, "a turn could not be kept");
             // Nothing more can be said of it here; the next daemon finds it as it was stored.
             inner.live().remove(&job.turn);

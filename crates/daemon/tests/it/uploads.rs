@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use bindery_daemon::config::{Backend, Config};
 use bindery_daemon::http::uploads::sweep;
 use bindery_daemon::shelf::Shelf;
+use bindery_daemon::store::Change;
 use bindery_daemon::tenant::Limits;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -38,6 +39,26 @@ async fn show(stage: &Stage, thread: &str, upload: &Value) -> u16 {
         crate::stage::Events::of(events).rest().await;
     }
     status
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_whose_events_are_forgotten_says_so() {
+    let (stage, _folder) = stage().await;
+    let thread = thread(&stage).await;
+    let path = format!("/v1/threads/{thread}/turns");
+    let turn = value(stage.post(&path, &json!({ "input": "go" })).await).await;
+    let events = format!("/v1/turns/{}/events", turn["id"].as_str().unwrap());
+    let told = crate::stage::Events::of(stage.get(&events).await).rest().await;
+    assert_eq!(told.last().unwrap().name, "end");
+    let forget = Change::Forget { before: i64::MAX };
+    stage.app.store.commit(vec![forget]).await.unwrap();
+    let gone = stage.get(&events).await;
+    assert_eq!(gone.status(), 410);
+    assert_eq!(value(gone).await["code"], "events_forgotten");
+    // Whoever has read all of it need not know.
+    let path = format!("{events}?after={}", told.len());
+    assert_eq!(stage.get(&path).await.status(), 204);
+    stage.end().await;
 }
 
 async fn thread(stage: &Stage) -> String {
