@@ -46,7 +46,7 @@ Faults and warnings go to standard error; BINDERY_LOG says what else, such as `i
 impl AppServer {
     /// Runs the command until the client hangs up or a signal comes.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        logging::begin(&log())?;
+        logging::begin(&log(), None)?;
         let token = self.token_file.as_deref().map(Token::read).transpose()?;
         let sandbox_helper = crate::helper::program();
         let options =
