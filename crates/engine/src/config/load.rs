@@ -270,7 +270,7 @@ fn approval(reader: &mut Reader<'_>, trust: Trust) -> Result<ApprovalPolicy, Con
             let kinds = said.get("granular").cloned().map(toml::Value::try_into);
             match kinds {
                 Some(Ok(kinds)) => Ok(ApprovalPolicy::Granular(kinds)),
-                Some(Err(err)) => Err(reader.wrong(&["approval_policy"], &err.to_string())),
+                Some(Err(err)) => Err(reader.wrong(&["approval_policy"], err.to_string())),
                 None => Err(reader.wrong(&["approval_policy"], "a table has `granular` in it")),
             }
         }
