@@ -60,13 +60,20 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Runs the command, on a runtime of its own: a server uses all processors.
+    /// Runs the command, on a runtime of its own.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(self.serve())
-        });
+        let thread = std::thread::spawn(move || self.runtime()?.block_on(self.serve()));
         thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the server panicked")))
+    }
+
+    /// A server uses all processors. An app's own daemon works for one process, which a single
+    /// thread does with less effort: nothing has to be carried from one core to another.
+    fn runtime(&self) -> std::io::Result<tokio::runtime::Runtime> {
+        let mut builder = match self.exit_with_parent {
+            true => tokio::runtime::Builder::new_current_thread(),
+            false => tokio::runtime::Builder::new_multi_thread(),
+        };
+        builder.enable_all().build()
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {

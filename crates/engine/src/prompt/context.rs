@@ -79,7 +79,14 @@ impl Context {
     /// Reads the world. It touches files and may run git for as long as the scene allows, so call
     /// it where blocking is allowed.
     pub fn gather(config: &Config, scene: &ThreadScene) -> Self {
-        let wanted = config.git_context.then(|| git::Question::put(&scene.cwd, scene.git_limit));
+        Self::gather_after(config, scene, &Snapshot::default())
+    }
+
+    /// The same for a model that was told so much already. Blocks that it knows may lack what would
+    /// not be told again.
+    pub fn gather_after(config: &Config, scene: &ThreadScene, told: &Snapshot) -> Self {
+        let put = || git::Question::put(&scene.cwd, scene.git_limit, told);
+        let wanted = config.git_context.then(put);
         let developer = scene.developer_instructions.clone().filter(|text| !text.is_empty());
         let plain = |kind, text| Section { kind, text, sources: Vec::new() };
         let documents = agents_md::gather(config, &scene.cwd);
@@ -88,7 +95,7 @@ impl Context {
             Some(plain(SectionKind::Permissions, permissions::text(scene))),
             documents.section(&scene.cwd),
             Some(plain(SectionKind::Environment, environment::text(scene))),
-            wanted.flatten().and_then(git::Question::section),
+            wanted.flatten().map(git::Question::section),
         ];
         Self { sections: sections.into_iter().flatten().collect() }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::environment::escape;
-use super::section::{Section, SectionKind};
+use super::section::{Section, SectionKind, Snapshot};
 
 /// How the block begins.
 pub(super) const OPENING: &str = "<git_context>";
@@ -56,10 +56,11 @@ pub struct Question {
 
 impl Question {
     /// Finds the repository and puts the question; none where there is no repository. With no
-    /// time at all git is not asked.
-    pub fn put(cwd: &Path, limit: Option<Duration>) -> Option<Self> {
+    /// time at all git is not asked, nor where its answer would be told to nobody.
+    pub fn put(cwd: &Path, limit: Option<Duration>, told: &Snapshot) -> Option<Self> {
         let git = files::read(cwd)?;
-        let limit = limit.filter(|limit| !limit.is_zero());
+        let is_news = !told.is_current(&section(&git));
+        let limit = limit.filter(|limit| is_news && !limit.is_zero());
         let asked = limit.map(|limit| ask::Asked::start(&git.root, limit.min(LIMIT)));
         Some(Self { git, asked })
     }
@@ -76,10 +77,13 @@ impl Question {
     }
 
     /// The block.
-    pub(super) fn section(self) -> Option<Section> {
-        let text = self.answer().text();
-        Some(Section { kind: SectionKind::Git, text, sources: Vec::new() })
+    pub(super) fn section(self) -> Section {
+        section(&self.answer())
     }
+}
+
+fn section(git: &Git) -> Section {
+    Section { kind: SectionKind::Git, text: git.text(), sources: Vec::new() }
 }
 
 impl Git {

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use bindery_engine::prompt::git::{Changes, Git, LIMIT, Question};
+use bindery_engine::prompt::{Section, SectionKind, Snapshot};
 
 use crate::place::Place;
 
@@ -28,8 +29,12 @@ fn repository() -> Place {
     place
 }
 
+fn put(folder: &Path, limit: Option<Duration>) -> Option<Question> {
+    Question::put(folder, limit, &Snapshot::default())
+}
+
 fn ask(folder: &Path) -> Git {
-    Question::put(folder, Some(LIMIT)).unwrap().answer()
+    put(folder, Some(LIMIT)).unwrap().answer()
 }
 
 #[test]
@@ -81,16 +86,30 @@ fn packed_detached_unborn_and_worktrees() {
 }
 
 #[test]
+fn git_is_asked_for_nothing_that_would_not_be_told() {
+    let place = repository();
+    let project = place.project();
+    let first = ask(&project);
+    let section = Section { kind: SectionKind::Git, text: first.text(), sources: Vec::new() };
+    let told = Snapshot::of(&[section]);
+    place.write("project/b", "2");
+    let again = || Question::put(&project, Some(LIMIT), &told).unwrap().answer();
+    assert_eq!((first.changes.is_some(), again().changes), (true, None));
+    git(&project, &["checkout", "-q", "-b", "side"]);
+    assert_eq!(again().changes, Some(Changes { dirty: 1, untracked: 0 }));
+}
+
+#[test]
 fn no_time_and_no_repository() {
     let place = repository();
-    let found = Question::put(&place.project(), Some(Duration::ZERO)).unwrap().answer();
+    let found = put(&place.project(), Some(Duration::ZERO)).unwrap().answer();
     assert_eq!((found.changes, found.branch.as_deref()), (None, Some("trunk")));
-    assert!(Question::put(&place.root(), Some(LIMIT)).is_none());
+    assert!(put(&place.root(), Some(LIMIT)).is_none());
     // A folder that only looks like one.
     place.write("odd/.git", "nonsense");
-    assert!(Question::put(&place.root().join("odd"), None).is_none());
+    assert!(put(&place.root().join("odd"), None).is_none());
     place.write("odd2/.git/HEAD", "ref: ../../../etc/passwd\n");
-    assert_eq!(Question::put(&place.root().join("odd2"), None).unwrap().answer().head, None);
+    assert_eq!(put(&place.root().join("odd2"), None).unwrap().answer().head, None);
 }
 
 #[cfg(unix)]

@@ -22,7 +22,7 @@ pub(super) const NEED: Need = Need {
     name: "sandbox-agent",
     source: Source::Npm { package: "sandbox-agent", version: "0.4.2" },
     variable: "BINDERY_BENCH_SANDBOX_AGENT",
-    tells_version: true,
+    tells_version: false,
     find: program,
 };
 
@@ -59,6 +59,8 @@ impl Peer {
     /// Starts it, and waits until it answers.
     pub(super) fn start(program: &Path, home: &Path) -> anyhow::Result<Self> {
         place_agent(home)?;
+        // Its own install script would do this; ours runs no scripts.
+        runnable(program)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let begun = Instant::now();
         let mut command = Command::new(program);
@@ -182,7 +184,13 @@ fn place_agent(home: &Path) -> anyhow::Result<()> {
     let program = std::env::current_exe()?;
     let script = format!("#!/bin/sh\nexec '{}' {}\n", program.display(), arguments::SERVE_ACP);
     fs::write(&path, script)?;
+    runnable(&path)
+}
+
+fn runnable(program: &Path) -> anyhow::Result<()> {
     #[cfg(unix)]
-    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    #[cfg(not(unix))]
+    let _ = program;
     Ok(())
 }

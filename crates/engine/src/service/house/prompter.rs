@@ -88,7 +88,8 @@ impl Prompter for HousePrompter {
         let told: Snapshot =
             told.and_then(|told| serde_json::from_value(told.clone()).ok()).unwrap_or_default();
         Box::pin(async move {
-            let gather = move || World::gather(&config, &scene);
+            let known = told.clone();
+            let gather = move || World::gather_after(&config, &scene, &known);
             match tokio::task::spawn_blocking(gather).await {
                 Ok(world) => Context {
                     items: world.changes_since(&told),
