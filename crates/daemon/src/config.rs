@@ -1,5 +1,7 @@
 //! What the daemon is asked for: a file, then the environment, then flags; the later is stronger.
 
+mod place;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +16,8 @@ use crate::error::Error;
 pub struct Config {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Where everything is kept.
+    /// Where everything is kept; read without one, it is a folder for the root among the user's
+    /// data.
     pub data: PathBuf,
     /// The folder that the first tenant's threads work in; the current one when there is none.
     pub root: Option<PathBuf>,
@@ -40,7 +43,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 4747)),
-            data: PathBuf::from("bindery-data"),
+            data: PathBuf::new(),
             root: None,
             codex_home: None,
             exit_with_parent: false,
@@ -223,8 +226,13 @@ impl Config {
             }
             None => Self::default(),
         };
-        config.take_env(env)?;
+        config.take_env(&env)?;
         config.take_flags(flags);
+        if config.data.as_os_str().is_empty() {
+            let root = config.root.as_deref().unwrap_or(Path::new("."));
+            let root = std::path::absolute(root).map_err(|err| Error::io(root, err))?;
+            config.data = place::usual(env, &root);
+        }
         Ok(config)
     }
 

@@ -73,18 +73,22 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     let plan = Plan { warm_up: WARM_UP, rounds: setup.rounds.unwrap_or(ROUNDS) };
     let mut stage = Stage { model: ModelProcess::start()?, bindery };
     let mut cast = Cast::start(&stage)?;
-    let mut own = Vec::new();
+    let (mut own_new, mut own_open) = (Vec::new(), Vec::new());
     let times = interleave(plan, Variant::ALL.len(), |index| {
         let variant = Variant::ALL[index];
         let before = cpu::live_threads(cast.engine.pid())?;
         let time = cast.measure(&stage, variant)?;
-        if variant == EngineNew {
-            own.push(cpu::live_threads(cast.engine.pid())?.saturating_sub(before));
+        let own = cpu::live_threads(cast.engine.pid())?.saturating_sub(before);
+        match variant {
+            EngineNew => own_new.push(own),
+            EngineOpen => own_open.push(own),
+            CodexStart | EngineStart | CodexNew | CodexOpen => {}
         }
         Ok(time)
     })?;
-    let own = Samples::from_times(&own[plan.warm_up..])?;
-    let mut report = report(&times, &own, &cast)?;
+    let own = [own_new, own_open].map(|times| Samples::from_times(&times[plan.warm_up..]));
+    let [own_new, own_open] = own;
+    let mut report = report(&times, [&own_new?, &own_open?], &cast)?;
     drop(cast);
     crowd::measure(&mut stage, &mut report)?;
     prompt::measure(setup, &stage.bindery, &mut report)?;
@@ -148,7 +152,7 @@ impl Cast {
     }
 }
 
-fn report(times: &[Samples], own: &Samples, cast: &Cast) -> anyhow::Result<Report> {
+fn report(times: &[Samples], own: [&Samples; 2], cast: &Cast) -> anyhow::Result<Report> {
     let mut table = Table::of_times();
     for (variant, samples) in Variant::ALL.iter().zip(times) {
         table.times(variant.name(), samples);
@@ -176,7 +180,8 @@ fn report(times: &[Samples], own: &Samples, cast: &Cast) -> anyhow::Result<Repor
                 MOST_RATIO,
             ),
             Target::ratio("turn on an open thread", ratio(EngineOpen, CodexOpen)?, MOST_RATIO),
-            Target::milliseconds("CPU of a turn on a warm process", own.median(), MOST_CPU),
+            Target::milliseconds("CPU of a turn on an open thread", own[1].median(), MOST_CPU),
+            Target::milliseconds("CPU of a thread and its turn", own[0].median(), MOST_CPU),
             Target::megabytes("RSS after the start", engine_memory, MOST_MEMORY),
         ],
     })

@@ -24,7 +24,7 @@ pub struct Serve {
     /// Where to listen [default: 127.0.0.1:4747]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Where everything is kept [default: bindery-data]
+    /// Where everything is kept [default: one for this folder among your data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Settings, as TOML

@@ -20,7 +20,7 @@ use crate::failure::Hinted;
 /// settings count from the next request on.
 #[derive(Debug, clap::Args)]
 pub struct Tenant {
-    /// The data folder of the server [default: bindery-data]
+    /// The data folder of the server [default: one for this folder among your data]
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
     /// Settings of the server, as TOML
