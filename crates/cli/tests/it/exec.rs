@@ -360,7 +360,13 @@ fn a_review() {
 
 #[test]
 fn a_review_of_too_much_or_nothing_does_not_begin() {
-    for (args, code) in [(&["--uncommitted", "--base", "main"][..], 2), (&["--base", "gone"], 1)] {
+    let cases = [
+        (&["--uncommitted", "--base", "main"][..], 2),
+        (&["--base", "gone"], 1),
+        (&["--uncommitted", "--file", "README.md"], 2),
+        (&["--uncommitted", "-i", "picture.png"], 2),
+    ];
+    for (args, code) in cases {
         let stage = Stage::free(Script::always("ok"));
         let all = [&["exec", "--json", "review"], args].concat();
         let output = run(command(&stage, Which::Bindery, &all), "");

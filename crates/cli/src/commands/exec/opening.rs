@@ -84,6 +84,11 @@ impl Opening {
             let hint = "leave `--ephemeral` out; `exec fork` keeps the thread as it is";
             return Err(Hinted::misuse("a thread that goes on is kept", hint));
         }
+        let attached_any = !flags.file.is_empty() || !flags.image.is_empty();
+        if attached_any && matches!(target, Target::Review(_)) {
+            let hint = "name the files in the words of the review";
+            return Err(Hinted::misuse("a review takes no files and no pictures", hint));
+        }
         let schema = flags.output_schema.as_deref().map(schema).transpose()?;
         let files = flags.file.iter().map(|file| attached(file)).collect::<Result<_, _>>()?;
         Ok(Self { target, prompt, files, schema })
