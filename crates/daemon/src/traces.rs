@@ -80,7 +80,8 @@ pub fn check(url: &str) -> Result<(), Error> {
 
 /// The address for traces: as OTLP has it, below the one that is named unless that names it whole.
 fn endpoint(url: &str) -> Result<String, String> {
-    let parsed = reqwest::Url::parse(url).map_err(|err| err.to_string())?;
+    let parsed = reqwest::Url::parse(url)
+        .map_err(|err| format!("{err}; name one such as `http://127.0.0.1:4318`"))?;
     if !matches!(parsed.scheme(), "http" | "https") || !parsed.has_host() {
         return Err("it must begin with `http://` or `https://`".to_owned());
     }

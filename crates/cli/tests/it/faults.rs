@@ -168,7 +168,7 @@ async fn a_disk_that_fills_up_ends_the_turn_and_loses_nothing() {
 #[tokio::test]
 async fn a_client_that_stops_reading_costs_no_more_than_its_share() {
     let stage = Stage::free(Script::always("ok"));
-    let big = stage.file("big", &"x".repeat(512 << 10));
+    let big = stage.file("big", &"x".repeat(4 << 20));
     let mut command = stage.bindery(&["app-server"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::{Refused, Served, done, read};
 use crate::service::connection::LINE_LIMIT;
@@ -35,9 +36,14 @@ struct Params {
     force: Option<bool>,
 }
 
+/// Files that are worked on at a time, whoever asks: each may be in memory in several forms before
+/// its client's outbox counts it.
+static AT_A_TIME: Semaphore = Semaphore::const_new(2);
+
 /// Serves one request where it holds nobody up.
 pub(super) async fn serve(method: &str, params: &RawValue) -> Served {
     let params: Params = read(params)?;
+    let _permit = AT_A_TIME.acquire().await.map_err(Refused::internal)?;
     let method = method.to_owned();
     let work = move || act(&method, &params);
     let result = tokio::task::spawn_blocking(work).await.map_err(Refused::internal)?;
