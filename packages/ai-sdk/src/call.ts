@@ -7,10 +7,10 @@ import { APICallError } from '@ai-sdk/provider';
 import { ask } from './ask.js';
 import { answered, callbackKinds, refusal, tell, type Answer, type Interrupt } from './answer.js';
 import { serverFor, type Server } from './daemon.js';
-import { BinderyError, parsed, type Problem } from './errors.js';
+import type { Problem } from './errors.js';
+import { CallEvents, type Aside } from './events.js';
 import { jsonOfOptions } from './json.js';
 import type { CodexSession, CodexSettings } from './settings.js';
-import { EventFeed } from './sse.js';
 import { stream } from './stream.js';
 
 /** What one call asks for. */
@@ -22,18 +22,12 @@ export interface Asked {
   generate: boolean;
 }
 
-/** The events that a model makes something of. */
-export type CallEvent =
-  | { event: 'part'; value: Record<string, unknown> }
-  | { event: 'generated'; value: Record<string, unknown> }
-  | { event: 'failed'; value: { error: unknown; generated?: Record<string, unknown> } };
-
 /** A call whose request was taken. */
 export interface OpenCall {
   url: string;
   request: Record<string, unknown>;
   headers: Record<string, string>;
-  events: AsyncGenerator<CallEvent>;
+  events: CallEvents;
 }
 
 /** Sends a call; throws what the daemon refuses, and the abort of the caller. */
@@ -45,8 +39,22 @@ export async function open(asked: Asked, settings: CodexSettings): Promise<OpenC
   const path = '/v1/language-model/stream';
   const response = await stream(server, path, request, signal);
   const url = new URL(path, server.url).toString();
-  const headers = headersOf(response);
-  return { url, request, headers, events: events(response, server, settings, signal) };
+  const events = new CallEvents(response, signal, asideOf(server, settings));
+  return { url, request, headers: headersOf(response), events };
+}
+
+function asideOf(server: Server, settings: CodexSettings): Aside {
+  // Few calls are asked anything.
+  let over: AbortController | undefined;
+  return {
+    event: (event, value) => {
+      if (event === 'session') return begun(value, server, settings);
+      if (event !== 'interrupt') return;
+      over ??= new AbortController();
+      void reply(value as unknown as Interrupt, server, settings, over.signal);
+    },
+    over: () => over?.abort(),
+  };
 }
 
 /** Has a worker and a spare thread started for conversations that begin with these settings. */
@@ -97,51 +105,9 @@ export function placeOf({ backend, codexHome, env, appServer }: CodexSettings): 
   return { backend, codexHome, env, appServer };
 }
 
-async function* events(
-  response: IncomingMessage,
-  server: Server,
-  settings: CodexSettings,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<CallEvent> {
-  const over = new AbortController();
-  const feed = new EventFeed();
-  let done = false;
-  try {
-    for await (const bytes of response.iterator({ destroyOnReturn: false })) {
-      for (const { event, data } of feed.push(bytes as Uint8Array)) {
-        done = data === '[DONE]';
-        if (done) return;
-        const value = parsed(data) as Record<string, unknown> | undefined;
-        if (value === undefined) continue;
-        if (event === 'message') yield { event: 'part', value };
-        else if (event === 'generated') yield { event, value };
-        else if (event === 'failed') yield { event, value: value as { error: unknown } };
-        else if (event === 'session') begun(value, server, settings);
-        else if (event === 'interrupt') {
-          void reply(value as unknown as Interrupt, server, settings, over.signal);
-        }
-      }
-    }
-    throw cut();
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error instanceof BinderyError ? error : cut(error);
-  } finally {
-    over.abort();
-    // Read to its end, the connection serves the next call; closed before, it interrupts the turn.
-    if (done) response.resume();
-    else response.destroy();
-  }
-}
-
 function headersOf({ headers }: IncomingMessage): Record<string, string> {
   const entries = Object.entries(headers).map(([name, value]) => [name, String(value)]);
   return Object.fromEntries(entries) as Record<string, string>;
-}
-
-function cut(cause?: unknown): BinderyError {
-  const hint = 'The daemon or the connection to it ended; the thread can be resumed.';
-  return new BinderyError('the stream ended before the turn did', 'stream_cut', hint, { cause });
 }
 
 async function reply(

@@ -8,8 +8,9 @@ import type {
   LanguageModelV3StreamResult,
 } from '@ai-sdk/provider';
 
-import { open, type CallEvent } from './call.js';
+import { open, type OpenCall } from './call.js';
 import { BinderyError, errorOfTurn } from './errors.js';
+import type { CallEvents } from './events.js';
 import { perCall } from './per-call.js';
 import type { CodexSettings } from './settings.js';
 
@@ -33,11 +34,8 @@ export class CodexLanguageModel implements LanguageModelV3 {
 
   async doGenerate(options: LanguageModelV3CallOptions): Promise<LanguageModelV3GenerateResult> {
     const call = await this.#open(options, true);
-    for await (const event of call.events) {
-      if (event.event === 'failed') throw errorOfTurn(call.url, event.value.error);
-      if (event.event === 'generated') return resultOf(event.value, call.request, call.headers);
-    }
-    throw new BinderyError('the daemon gave no result', 'stream_cut');
+    const value = await generated(call);
+    return resultOf(value, call.request, call.headers);
   }
 
   async doStream(options: LanguageModelV3CallOptions): Promise<LanguageModelV3StreamResult> {
@@ -69,25 +67,42 @@ function resultOf(
   } as unknown as LanguageModelV3GenerateResult;
 }
 
-/** Pulls one event per read, so that a slow reader slows the daemon and not this process. */
-function streamOf(
-  events: AsyncGenerator<CallEvent>,
-  url: string,
-): ReadableStream<LanguageModelV3StreamPart> {
+/** The whole answer of a call that asked for nothing else. */
+function generated({ events, url }: OpenCall): Promise<Record<string, unknown>> {
+  return new Promise((resolve, reject) => {
+    events.tell({
+      event: (event, value) => {
+        if (event === 'failed') reject(errorOfTurn(url, value['error']));
+        else if (event === 'generated') resolve(value);
+      },
+      end: () => reject(new BinderyError('the daemon gave no result', 'stream_cut')),
+      fail: reject,
+    });
+  });
+}
+
+/** Parts that may wait here for their reader, about; a slow one slows the daemon and not this process. */
+const WAITING = 16;
+
+function streamOf(events: CallEvents, url: string): ReadableStream<LanguageModelV3StreamPart> {
   return new ReadableStream<LanguageModelV3StreamPart>(
     {
-      async pull(controller) {
-        // A pull that brings nothing is not repeated, so it goes on to the next part or the end.
-        let next = await events.next();
-        while (next.done !== true && next.value.event !== 'part') next = await events.next();
-        if (next.done === true) controller.close();
-        else controller.enqueue(partOf(next.value.value, url));
+      start(controller) {
+        events.tell({
+          event: (event, value) => {
+            if (event === 'message') controller.enqueue(partOf(value, url));
+          },
+          rest: () => {
+            if ((controller.desiredSize ?? 0) <= 0) events.pause();
+          },
+          end: () => controller.close(),
+          fail: (error) => controller.error(error),
+        });
       },
-      async cancel() {
-        await events.return(undefined);
-      },
+      pull: () => events.resume(),
+      cancel: () => events.cancel(),
     },
-    { highWaterMark: 0 },
+    { highWaterMark: WAITING },
   );
 }
 

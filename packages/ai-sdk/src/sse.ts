@@ -1,17 +1,16 @@
-// Server-sent events out of bytes.
+// Server-sent events out of text.
 
 export interface ServerEvent {
   event: string;
   data: string;
 }
 
-/** Takes bytes as they come and gives the events that they complete. */
+/** Takes text as it comes and gives the events that they complete. */
 export class EventFeed {
-  readonly #decoder = new TextDecoder();
   #rest = '';
 
-  push(bytes: Uint8Array): ServerEvent[] {
-    this.#rest += this.#decoder.decode(bytes, { stream: true });
+  push(text: string): ServerEvent[] {
+    this.#rest += text;
     const events: ServerEvent[] = [];
     let from = 0;
     for (let end = this.#rest.indexOf('\n\n'); end >= 0; end = this.#rest.indexOf('\n\n', from)) {

@@ -1,8 +1,10 @@
-//! Deltas that come faster than anybody can read, joined into fewer.
+//! Parts for a reader whom every one of them wakes: fewer deltas, and nothing sent alone that
+//! nobody waits for.
 //!
-//! The first of them goes at once, so nobody waits for the first word; those that follow too soon
-//! are kept back for a moment and go together. Everything else goes when it comes, behind what was
-//! kept back. At the pace of a model that is read as it writes, nothing is ever kept back.
+//! The first delta goes at once, so nobody waits for the first word; those that follow too soon
+//! are kept back for a moment and go together. At the pace of a model that is read as it writes,
+//! none is ever kept back. What opens a stream goes with the first part that says something, or
+//! before long. Everything else goes when it comes, behind what was kept back.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +13,19 @@ use super::{Delta, Part};
 /// The longest that a delta is kept back: shorter than a frame of a screen.
 pub const GAP: Duration = Duration::from_millis(5);
 
+/// The longest that a part is kept back that says nothing yet: what a person takes for at once.
+pub const LINGER: Duration = Duration::from_millis(100);
+
 /// A joined delta is not longer than this by much.
 const LONG: usize = 8 * 1024;
 
-/// Joins deltas; the caller has the clock.
+/// Keeps parts back and joins them; the caller has the clock.
 #[derive(Debug, Default)]
 pub struct Pacer {
+    /// Parts that nobody waits for, and when the first of them must go.
+    lingering: Vec<Part>,
+    linger_until: Option<Instant>,
+    /// A delta; never one while others linger.
     held: Option<Part>,
     /// Until then, deltas are kept back.
     until: Option<Instant>,
@@ -25,6 +34,12 @@ pub struct Pacer {
 impl Pacer {
     /// Takes a part, and gives those that are to be sent now, in order.
     pub fn push(&mut self, part: Part, now: Instant, out: &mut Vec<Part>) {
+        if part.can_linger() {
+            out.extend(self.held.take());
+            self.linger_until.get_or_insert(now + LINGER);
+            return self.lingering.push(part);
+        }
+        self.leave(out);
         let part = match &mut self.held {
             Some(held) => match held.join(part) {
                 None => return self.check(now, out),
@@ -47,20 +62,28 @@ impl Pacer {
 
     /// When what is kept back must go, if anything is.
     pub fn due(&self) -> Option<Instant> {
-        self.held.as_ref().and(self.until)
+        self.linger_until.or(self.held.as_ref().and(self.until))
     }
 
     /// What was kept back.
-    pub fn release(&mut self, now: Instant) -> Option<Part> {
-        self.until = Some(now + GAP);
-        self.held.take()
+    pub fn release(&mut self, now: Instant, out: &mut Vec<Part>) {
+        self.leave(out);
+        if let Some(held) = self.held.take() {
+            self.until = Some(now + GAP);
+            out.push(held);
+        }
+    }
+
+    fn leave(&mut self, out: &mut Vec<Part>) {
+        self.linger_until = None;
+        out.append(&mut self.lingering);
     }
 
     /// Lets go of what has been kept long enough, or has become long enough.
     fn check(&mut self, now: Instant, out: &mut Vec<Part>) {
         let length = self.held.as_ref().and_then(Part::delta).map_or(0, |held| held.delta.len());
         if length >= LONG || self.until.is_none_or(|until| now >= until) {
-            out.extend(self.release(now));
+            self.release(now, out);
         }
     }
 }
@@ -80,7 +103,19 @@ pub fn joined(parts: impl IntoIterator<Item = Part>) -> Vec<Part> {
     out
 }
 
+/// The user's own words, come back.
+const ECHO: &str = "codex.user-message";
+
 impl Part {
+    /// Whether nobody waits for it.
+    fn can_linger(&self) -> bool {
+        match self {
+            Self::StreamStart { .. } | Self::ResponseMetadata { .. } => true,
+            Self::Custom { kind, .. } => kind == ECHO,
+            _ => false,
+        }
+    }
+
     fn is_delta(&self) -> bool {
         self.delta().is_some()
     }
@@ -144,11 +179,12 @@ mod tests {
         }
         assert_eq!(said(&out), ["a"]);
         assert_eq!(pacer.due(), Some(start + GAP));
-        assert_eq!(pacer.release(start + GAP), Some(text("bc")));
+        pacer.release(start + GAP, &mut out);
+        assert_eq!(said(&out), ["a", "bc"]);
         assert_eq!(pacer.due(), None);
         // What was released counts as sent.
         pacer.push(text("d"), start + GAP, &mut out);
-        assert_eq!(said(&out), ["a"]);
+        assert_eq!(said(&out), ["a", "bc"]);
     }
 
     #[test]
@@ -180,6 +216,33 @@ mod tests {
         }
         assert_eq!(said(&out), ["a", "b", "r", "cd", "-", "e"]);
         assert_eq!(pacer.due(), None);
+    }
+
+    #[test]
+    fn what_opens_a_stream_goes_with_the_first_that_says_something() {
+        let (mut pacer, start, mut out) = (Pacer::default(), start(), Vec::new());
+        let begin = part(json!({ "type": "stream-start", "warnings": [] }));
+        let echo = part(json!({ "type": "custom", "kind": ECHO }));
+        let notice = part(json!({ "type": "custom", "kind": "codex.notice" }));
+        pacer.push(begin.clone(), start, &mut out);
+        pacer.push(echo.clone(), start + GAP, &mut out);
+        assert_eq!((out.len(), pacer.due()), (0, Some(start + LINGER)));
+        pacer.push(text("a"), start + GAP, &mut out);
+        assert_eq!((&out, pacer.due()), (&vec![begin, echo.clone(), text("a")], None));
+        // Words added while it runs come behind what was said before, and before what comes after.
+        for part in [text("b"), echo.clone(), notice.clone()] {
+            pacer.push(part, start + GAP, &mut out);
+        }
+        assert_eq!(out[3..], [text("b"), echo, notice]);
+    }
+
+    #[test]
+    fn what_opens_a_stream_does_not_wait_for_ever() {
+        let (mut pacer, start, mut out) = (Pacer::default(), start(), Vec::new());
+        let begin = part(json!({ "type": "stream-start", "warnings": [] }));
+        pacer.push(begin.clone(), start, &mut out);
+        pacer.release(start + LINGER, &mut out);
+        assert_eq!((out, pacer.due()), (vec![begin], None));
     }
 
     #[test]

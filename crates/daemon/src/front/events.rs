@@ -163,11 +163,12 @@ impl Events {
     }
 
     fn release(&mut self) {
-        let held = self.pacer.release(Instant::now().into_std());
-        self.send(held);
+        let mut parts = Vec::new();
+        self.pacer.release(Instant::now().into_std(), &mut parts);
+        self.send(parts);
     }
 
-    fn send(&mut self, parts: impl IntoIterator<Item = Part>) {
+    fn send(&mut self, parts: Vec<Part>) {
         for part in parts {
             let Some(part) = part.to_json(self.spec) else { continue };
             self.sent += 1;

@@ -1,0 +1,106 @@
+// The events of an answer, told as they come. No promise for each: a call is mostly waiting, and
+// what wakes the process for nothing is most of what it costs.
+
+import type { IncomingMessage } from 'node:http';
+
+import { BinderyError, parsed } from './errors.js';
+import { EventFeed } from './sse.js';
+
+/** What a model makes something of: a part of the answer, or the whole of it. */
+export type CallEvent = 'message' | 'generated' | 'failed';
+
+/** The model, which is told of the answer. */
+export interface Listener {
+  event(event: CallEvent, value: Record<string, unknown>): void;
+  /** All that came at once has been told. */
+  rest?(): void;
+  /** The answer is complete; nothing more is told. */
+  end(): void;
+  /** It was cut; nothing more is told. */
+  fail(error: unknown): void;
+}
+
+/** Who is told of everything else. */
+export interface Aside {
+  event(event: string, value: Record<string, unknown>): void;
+  /** Nothing more is told, and no question needs an answer. */
+  over(): void;
+}
+
+/** An answer whose events wait to be told. */
+export class CallEvents {
+  readonly #feed = new EventFeed();
+  #over = false;
+
+  constructor(
+    readonly response: IncomingMessage,
+    readonly signal: AbortSignal | undefined,
+    readonly aside: Aside,
+  ) {}
+
+  /** Tells from now on. */
+  tell(listener: Listener): void {
+    this.response.setEncoding('utf8');
+    this.response.on('error', (cause) => this.#fail(listener, cause));
+    this.response.on('end', () => this.#fail(listener));
+    // An answer that was destroyed tells neither.
+    this.response.on('close', () => this.#fail(listener));
+    this.response.on('data', (text: string) => this.#take(text, listener));
+  }
+
+  /** Tells no more until `resume`. */
+  pause(): void {
+    if (!this.#over) this.response.pause();
+  }
+
+  resume(): void {
+    this.response.resume();
+  }
+
+  /** Wants no more: closed before its end, the answer interrupts the turn. */
+  cancel(): void {
+    if (this.#over) return;
+    this.#close();
+    this.response.destroy();
+  }
+
+  #close(): void {
+    this.#over = true;
+    this.aside.over();
+  }
+
+  #take(text: string, listener: Listener): void {
+    for (const { event, data } of this.#feed.push(text)) {
+      if (this.#over) return;
+      if (data === '[DONE]') return this.#end(listener);
+      const value = parsed(data) as Record<string, unknown> | undefined;
+      if (value === undefined) continue;
+      if (isForModel(event)) listener.event(event, value);
+      else this.aside.event(event, value);
+    }
+    if (!this.#over) listener.rest?.();
+  }
+
+  #end(listener: Listener): void {
+    this.#close();
+    // Read to its end, the connection serves the next call.
+    this.response.resume();
+    listener.end();
+  }
+
+  #fail(listener: Listener, cause?: unknown): void {
+    if (this.#over) return;
+    this.#close();
+    this.response.destroy();
+    listener.fail(this.signal?.aborted === true ? this.signal.reason : cut(cause));
+  }
+}
+
+function isForModel(event: string): event is CallEvent {
+  return event === 'message' || event === 'generated' || event === 'failed';
+}
+
+function cut(cause?: unknown): BinderyError {
+  const hint = 'The daemon or the connection to it ended; the thread can be resumed.';
+  return new BinderyError('the stream ended before the turn did', 'stream_cut', hint, { cause });
+}
