@@ -23,9 +23,13 @@ pub mod tenant;
 #[cfg(unix)]
 pub mod guard;
 
+mod lazy;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use self::lazy::Lazy;
 
 /// Codex, bound into your app
 #[derive(Debug, Parser)]
@@ -37,37 +41,66 @@ pub struct Bindery {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(Box<run::Run>),
-    Exec(Box<exec::Exec>),
-    Review(review::Review),
-    AppServer(app_server::AppServer),
-    Map(map::Map),
-    Prompt(prompt::Prompt),
-    Doctor(doctor::Doctor),
-    Sessions(sessions::Sessions),
-    Serve(serve::Serve),
-    Tenant(tenant::Tenant),
+    /// Run one turn and stream it
+    Run(Lazy<Box<run::Run>>),
+    /// Run one turn without questions, as `codex exec` does
+    Exec(Lazy<Box<exec::Exec>>),
+    /// Review changes and tell what is wrong with them
+    Review(Lazy<review::Review>),
+    /// Serve the built-in engine as an app-server
+    AppServer(Lazy<app_server::AppServer>),
+    /// Map what `codex exec --json` prints to one form for all agents and versions
+    Map(Lazy<map::Map>),
+    /// Show what the engine would send to a model, and fill in custom prompts
+    Prompt(Lazy<prompt::Prompt>),
+    /// Check what Bindery needs and say what to do
+    Doctor(Lazy<doctor::Doctor>),
+    /// List, show, export and check Codex sessions
+    Sessions(Lazy<sessions::Sessions>),
+    /// Serve Codex to many users over HTTP
+    Serve(Lazy<serve::Serve>),
+    /// Add, list and revoke the users of `bindery serve`
+    Tenant(Lazy<tenant::Tenant>),
     #[cfg(unix)]
     #[command(hide = true)]
-    Guard(guard::Guard),
+    Guard(Lazy<guard::Guard>),
 }
 
 impl Bindery {
     /// Runs the command and gives its exit code.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
-            Command::Run(run) => run.run().await,
-            Command::Exec(exec) => exec.run().await,
-            Command::Review(review) => review.run().await,
-            Command::AppServer(server) => server.run().await,
-            Command::Map(map) => map.run(),
-            Command::Prompt(prompt) => prompt.run(),
-            Command::Doctor(doctor) => doctor.run().await,
-            Command::Sessions(sessions) => sessions.run(),
-            Command::Serve(serve) => serve.run(),
-            Command::Tenant(tenant) => tenant.run().await,
+            Command::Run(Lazy(run)) => run.run().await,
+            Command::Exec(Lazy(exec)) => exec.run().await,
+            Command::Review(Lazy(review)) => review.run().await,
+            Command::AppServer(Lazy(server)) => server.run().await,
+            Command::Map(Lazy(map)) => map.run(),
+            Command::Prompt(Lazy(prompt)) => prompt.run(),
+            Command::Doctor(Lazy(doctor)) => doctor.run().await,
+            Command::Sessions(Lazy(sessions)) => sessions.run(),
+            Command::Serve(Lazy(serve)) => serve.run(),
+            Command::Tenant(Lazy(tenant)) => tenant.run().await,
             #[cfg(unix)]
-            Command::Guard(guard) => guard.run(),
+            Command::Guard(Lazy(guard)) => guard.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_list_says_of_each_command_what_it_says_of_itself() {
+        let mut built = Bindery::command();
+        built.build();
+        for command in Bindery::command().get_subcommands().filter(|command| !command.is_hide_set())
+        {
+            let itself = built.find_subcommand(command.get_name()).unwrap();
+            let [list, own] = [command, itself].map(|command| command.get_about().unwrap());
+            assert_eq!(list.to_string(), own.to_string());
         }
     }
 }
