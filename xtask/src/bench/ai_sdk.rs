@@ -40,8 +40,9 @@ const MOST_RATIO: f64 = 0.8;
 /// The most CPU time of Node's that a call may take, in milliseconds.
 const MOST_CPU: f64 = 4.0;
 
-const VARIANTS: [(&str, &str); 8] = [
+const VARIANTS: [(&str, &str); 9] = [
     ("raw-new", "raw JSON-RPC, new thread"),
+    ("raw-warm", "raw JSON-RPC, new thread that was started ahead"),
     ("ours-new", "ours, new thread"),
     ("ours-warm", "ours, new thread that was kept warm"),
     ("ours-ephemeral", "ours, the same without a session file"),
@@ -104,16 +105,17 @@ fn crowds(
 }
 
 fn call(name: &str, renew: bool, raw: &mut Raw, node: &mut Node) -> anyhow::Result<Answer> {
-    if renew && name == "raw-open" {
-        raw.renew()?;
-    }
-    if renew && name == "ours-open" {
-        node.ask("renew")?;
+    match name {
+        "raw-open" if renew => raw.renew()?,
+        "ours-open" if renew => drop(node.ask("renew")?),
+        "raw-warm" => raw.prepare()?,
+        _ => {}
     }
     std::thread::sleep(SETTLE);
     let start = Instant::now();
     let marks = match name {
         "raw-new" => raw.new_thread(start)?,
+        "raw-warm" => raw.spare_thread(start)?,
         "raw-open" => raw.open_thread(start)?,
         other => return node.ask(&format!("run {other}")),
     };

@@ -23,6 +23,8 @@ pub(in crate::bench) struct Raw {
     line: Vec<u8>,
     next: u64,
     open: String,
+    /// Started ahead, and not used yet.
+    spare: String,
     codex: RealCodex,
 }
 
@@ -43,8 +45,8 @@ impl Raw {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().context("Codex has no stdout")?;
         let stdout = BufReader::with_capacity(64 * 1024, stdout);
-        let (line, open) = (Vec::new(), String::new());
-        let mut raw = Self { child, stdin, stdout, line, next: 1, open, codex };
+        let (line, open, spare) = (Vec::new(), String::new(), String::new());
+        let mut raw = Self { child, stdin, stdout, line, next: 1, open, spare, codex };
         let hello = raw.send(
             "initialize",
             &json!({
@@ -71,6 +73,18 @@ impl Raw {
     /// A turn on the open thread.
     pub(in crate::bench) fn open_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
         let thread = self.open.clone();
+        self.turn(&thread, start)
+    }
+
+    /// Starts a thread for [`Self::spare_thread`].
+    pub(in crate::bench) fn prepare(&mut self) -> anyhow::Result<()> {
+        self.spare = self.start_thread()?;
+        Ok(())
+    }
+
+    /// The first turn on a thread that was started ahead.
+    pub(in crate::bench) fn spare_thread(&mut self, start: Instant) -> anyhow::Result<Marks> {
+        let thread = std::mem::take(&mut self.spare);
         self.turn(&thread, start)
     }
 
