@@ -1,6 +1,7 @@
 //! The table of models and providers: ours, and what the user adds to it.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
@@ -72,7 +73,10 @@ struct File {
     model_providers: BTreeMap<String, ProviderRow>,
 }
 
-const OURS: &str = include_str!("catalogue.toml");
+/// Our table; read once, because every thread that starts needs it.
+static OURS: LazyLock<File> = LazyLock::new(|| {
+    toml::from_str(include_str!("catalogue.toml")).expect("the catalogue is checked by a test")
+});
 
 /// How many rows a `like` may lead through; more is a circle.
 const DEPTH: usize = 8;
@@ -86,14 +90,13 @@ impl Default for Catalogue {
 impl Catalogue {
     /// Our table with the user's rows before it.
     pub(super) fn with(models: Vec<ModelRow>, providers: BTreeMap<String, ProviderRow>) -> Self {
-        let ours: File = toml::from_str(OURS).expect("the catalogue is checked by a test");
-        let mut all = ours.model_providers;
+        let mut all = OURS.model_providers.clone();
         for (id, row) in providers {
             let known = all.remove(&id).unwrap_or_default();
             all.insert(id, row.over(known));
         }
-        let models = models.into_iter().chain(ours.models).collect();
-        Self { fallback: ours.fallback, models, providers: all }
+        let models = models.into_iter().chain(OURS.models.iter().cloned()).collect();
+        Self { fallback: OURS.fallback.clone(), models, providers: all }
     }
 
     /// What is known of a model; the fallback where nothing is.

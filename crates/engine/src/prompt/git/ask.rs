@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::Changes;
 
-/// Two gits at work.
+/// Two gits at work, and the thread that reads what they print.
 pub(super) struct Asked {
     status: Option<Running<Changes>>,
     log: Option<Running<Vec<String>>>,
+    reader: JoinHandle<()>,
     deadline: Instant,
 }
 
@@ -34,19 +35,27 @@ impl Asked {
     pub(super) fn start(root: &Path, limit: Duration) -> Self {
         let status = ["status", "--porcelain=v1", "-z", "--untracked-files=normal"];
         let log = ["log", COMMITS, "--no-show-signature", "--format=%h %s", "-z"];
-        Self {
-            status: Running::start(git(root, &status), count),
-            log: Running::start(git(root, &log), subjects),
-            deadline: Instant::now() + limit,
-        }
+        let (status, read_status) = Running::start(git(root, &status), count).unzip();
+        let (log, read_log) = Running::start(git(root, &log), subjects).unzip();
+        // The log first: it is short, and the other may be long in coming.
+        let reader = std::thread::spawn(move || {
+            if let Some(read) = read_log {
+                read();
+            }
+            if let Some(read) = read_status {
+                read();
+            }
+        });
+        Self { status, log, reader, deadline: Instant::now() + limit }
     }
 
     pub(super) fn answer(self) -> Answer {
         let deadline = self.deadline;
-        Answer {
-            changes: self.status.and_then(|running| running.finish(deadline)),
-            recent: self.log.and_then(|running| running.finish(deadline)).unwrap_or_default(),
-        }
+        let recent = self.log.and_then(|running| running.finish(deadline)).unwrap_or_default();
+        let changes = self.status.and_then(|running| running.finish(deadline));
+        // Both are over, so there is nothing left to read.
+        let _ = self.reader.join();
+        Answer { changes, recent }
     }
 }
 
@@ -71,25 +80,28 @@ pub(super) fn git(root: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A child, and the thread that reads what it prints.
+/// A child whose output somebody else reads.
 struct Running<T> {
     child: Child,
-    reader: JoinHandle<()>,
     answer: Receiver<T>,
 }
 
 impl<T: Send + 'static> Running<T> {
-    fn start(mut command: Command, read: fn(&mut dyn BufRead) -> Option<T>) -> Option<Self> {
+    /// Starts it; reading its output is left to the caller.
+    fn start(
+        mut command: Command,
+        read: fn(&mut dyn BufRead) -> Option<T>,
+    ) -> Option<(Self, impl FnOnce() + Send)> {
         let mut child = command.spawn().ok()?;
         let out = child.stdout.take()?;
         let (sender, answer) = sync_channel(1);
-        let reader = std::thread::spawn(move || {
+        let read = move || {
             if let Some(answer) = read(&mut BufReader::new(out)) {
                 // Nobody waits any more if the time is over.
                 let _ = sender.send(answer);
             }
-        });
-        Some(Self { child, reader, answer })
+        };
+        Some((Self { child, answer }, read))
     }
 
     /// The answer, if it comes in time; the child is ended in any case.
@@ -100,7 +112,6 @@ impl<T: Send + 'static> Running<T> {
             let _ = self.child.kill();
         }
         let good = self.child.wait().is_ok_and(|status| status.success());
-        let _ = self.reader.join();
         answer.filter(|_| good)
     }
 }
@@ -159,15 +170,18 @@ mod tests {
     fn one_that_takes_too_long_is_ended() {
         let mut command = Command::new("sleep");
         command.arg("1000").stdout(Stdio::piped());
-        let running = Running::start(command, count).expect("sleep");
+        let (running, read) = Running::start(command, count).expect("sleep");
+        let reader = std::thread::spawn(read);
         assert_eq!(running.finish(Instant::now()), None);
+        reader.join().expect("its output ends with it");
     }
 
     #[test]
     fn one_that_fails_says_nothing() {
         let mut command = Command::new("sh");
         command.args(["-c", "printf '?? a\\0'; exit 3"]).stdout(Stdio::piped());
-        let running = Running::start(command, count).expect("sh");
+        let (running, read) = Running::start(command, count).expect("sh");
+        read();
         assert_eq!(running.finish(Instant::now() + Duration::from_secs(60)), None);
     }
 

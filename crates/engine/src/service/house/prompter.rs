@@ -113,6 +113,9 @@ impl Prompter for HousePrompter {
         let cwd = standing.cwd.clone();
         let pieces: Vec<Piece> = input.iter().filter_map(|input| piece(input, &cwd)).collect();
         Box::pin(async move {
+            if pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) {
+                return vec![message(pieces)];
+            }
             let read = move || vec![message(pieces)];
             tokio::task::spawn_blocking(read).await.unwrap_or_default()
         })
