@@ -106,6 +106,22 @@ fn known_providers_can_be_changed_in_part() {
 }
 
 #[test]
+fn repeats_and_patience_are_those_of_codex_and_have_a_bound() {
+    let plain =
+        "model_provider = 'p'\nmodel = 'm'\n[model_providers.p]\nbase_url = 'http://x/v1'\n";
+    let numbers = |text: &str| {
+        let provider = Place::with(text).load(&[]).unwrap().provider;
+        let idle = provider.stream_idle_timeout_ms;
+        (provider.request_max_retries, provider.stream_max_retries, idle)
+    };
+    assert_eq!(numbers(plain), (4, 5, 300_000));
+    let said = "request_max_retries = 1\nstream_max_retries = 2\nstream_idle_timeout_ms = 3\n";
+    assert_eq!(numbers(&format!("{plain}{said}")), (1, 2, 3));
+    let many = "request_max_retries = 1000\nstream_max_retries = 101\n";
+    assert_eq!(numbers(&format!("{plain}{many}")), (100, 100, 300_000));
+}
+
+#[test]
 fn settings_of_the_model_go_over_its_entry() {
     let place = Place::with(
         "model = 'gpt-5.5'\nmodel_context_window = 100000\nmodel_auto_compact_token_limit = 95000\n\

@@ -38,6 +38,14 @@ mod faults;
 
 mod bodies;
 
+mod rules_responses;
+
+mod rules_chat;
+
+mod rules_tokens;
+
+mod rules_tools;
+
 mod place;
 
 mod config;
