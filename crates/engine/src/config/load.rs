@@ -44,6 +44,8 @@ pub struct Config {
     pub summary: Option<String>,
     /// `low`, `medium`, `high`; the entry's where nothing is said.
     pub verbosity: Option<String>,
+    /// `priority`, `flex` …; on the Responses wire alone.
+    pub service_tier: Option<String>,
     /// Words of the application to the model, besides the base prompt.
     pub developer_instructions: Option<String>,
     /// A file that stands in for the base prompt.
@@ -166,6 +168,7 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
         effort: reader.take("model_reasoning_effort")?,
         summary: reader.take("model_reasoning_summary")?,
         verbosity: reader.take("model_verbosity")?,
+        service_tier: service_tier(&mut reader, provider.wire_api, &mut notices)?,
         developer_instructions: reader.take("developer_instructions")?,
         model_instructions_file: reader
             .take::<PathBuf>("model_instructions_file")?
@@ -320,6 +323,19 @@ fn sandbox(
         exclude_tmpdir_env_var: writable.exclude_tmpdir_env_var,
         exclude_slash_tmp: writable.exclude_slash_tmp,
     })
+}
+
+/// What Codex calls `fast` is `priority` to servers.
+fn service_tier(
+    reader: &mut Reader<'_>,
+    wire: WireApi,
+    notices: &mut Vec<String>,
+) -> Result<Option<String>, ConfigError> {
+    let said: Option<String> = reader.take("service_tier")?;
+    if said.is_some() && wire != WireApi::Responses {
+        notices.push("`service_tier` has no effect: only the Responses wire has it".to_owned());
+    }
+    Ok(said.map(|tier| if tier == "fast" { "priority".to_owned() } else { tier }))
 }
 
 /// `true` and `false` are what Codex used to have.

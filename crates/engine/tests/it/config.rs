@@ -265,6 +265,19 @@ fn what_is_read_and_has_no_effect_is_told() {
 }
 
 #[test]
+fn a_tier_is_called_what_servers_call_it() {
+    let tier = |text: &str| {
+        let config = Place::with(text).load(&[]).unwrap();
+        (config.service_tier, config.notices.len())
+    };
+    assert_eq!(tier("model = 'gpt-5.5'\nservice_tier = 'fast'\n"), (Some("priority".into()), 0));
+    assert_eq!(tier("model = 'gpt-5.5'\nservice_tier = 'flex'\n"), (Some("flex".into()), 0));
+    assert_eq!(tier("model = 'gpt-5.5'\n"), (None, 0));
+    let chat = "model_provider = 'ollama'\nmodel = 'gpt-oss:20b'\nservice_tier = 'flex'\n";
+    assert_eq!(tier(chat), (Some("flex".into()), 1));
+}
+
+#[test]
 fn the_environment_of_commands_is_read() {
     let text = "[shell_environment_policy]\ninherit = 'core'\nignore_default_excludes = true\n\
                 exclude = ['AWS_*']\nset = { A = '1' }\ninclude_only = ['A']\nshape = 1\n";

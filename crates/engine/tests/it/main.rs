@@ -46,6 +46,8 @@ mod rules_tokens;
 
 mod rules_tools;
 
+mod rules_prompt;
+
 mod place;
 
 mod config;
