@@ -70,6 +70,8 @@ pub struct Config {
     pub git_context: bool,
     /// What the engine has no use for, as it is written.
     pub rest: Table,
+    /// The keys of that, and of tables that are used in part.
+    pub unused: Vec<String>,
     /// What the user should know about their settings.
     pub notices: Vec<String>,
 }
@@ -97,6 +99,14 @@ impl Config {
             false => entry(&self.catalogue, slug, self.provider.wire_api),
         };
         Self { model: slug.to_owned(), entry, ..self.clone() }
+    }
+
+    /// What the engine has no use for, in words. It is no warning: most homes are written for Codex,
+    /// and to be told so with every turn teaches nobody anything.
+    pub fn aside(&self) -> Option<String> {
+        let keys: Vec<String> = self.unused.iter().map(|key| format!("`{key}`")).collect();
+        let words = || format!("settings the engine has no use for: {}", keys.join(", "));
+        (!keys.is_empty()).then(words)
     }
 
     /// Whether a feature is on; `usual` where nothing is said.
@@ -145,7 +155,7 @@ fn profile(home: &Home, layers: &[Layer], name: &str) -> Result<Layer, ConfigErr
 
 fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, ConfigError> {
     let _ = (reader.table.remove("profile"), reader.table.remove("profiles"));
-    let mut notices = Vec::new();
+    let (mut notices, mut unused) = (Vec::new(), Vec::new());
     let catalogue = catalogue(&mut reader)?;
     let (model, provider) = chosen(home, &mut reader, &catalogue)?;
     let entry = adjusted(entry(&catalogue, &model, provider.wire_api), &mut reader)?;
@@ -180,9 +190,10 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
         web_search,
         features: features(&mut reader)?,
         notify,
-        environment: shell::take(&mut reader, &mut notices)?,
+        environment: shell::take(&mut reader, &mut unused, &mut notices)?,
         git_context: reader.take("git_context")?.unwrap_or(true),
-        notices: told(notices, &reader.table, &project, home, cwd),
+        notices: told(notices, &project, home, cwd),
+        unused: reader.table.keys().cloned().chain(unused).collect(),
         rest: reader.table,
         home: home.clone(),
         cwd: cwd.to_owned(),
@@ -366,15 +377,10 @@ fn features(reader: &mut Reader<'_>) -> Result<BTreeMap<String, bool>, ConfigErr
 
 fn told(
     mut notices: Vec<String>,
-    rest: &Table,
     settings: &ProjectSettings,
     home: &Home,
     cwd: &Path,
 ) -> Vec<String> {
-    if !rest.is_empty() {
-        let keys = rest.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-        notices.push(format!("settings the engine has no use for: {keys}"));
-    }
     let root = settings.root(cwd).unwrap_or_else(|| cwd.to_owned());
     let folders = cwd.ancestors().take_while(|folder| folder.starts_with(&root));
     let files = folders.map(|folder| folder.join(".codex/config.toml"));

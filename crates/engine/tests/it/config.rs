@@ -205,10 +205,13 @@ fn what_is_not_used_is_kept_and_told() {
     let told: Vec<String> = config.notices.iter().map(|notice| place.stable(notice)).collect();
     insta::assert_debug_snapshot!(told, @r#"
     [
-        "settings the engine has no use for: `hologram`, `tui`",
         "`~/project/.codex/config.toml` is not read: a project does not set up the engine",
     ]
     "#);
+    // Not told with every turn: those who ask are told.
+    let aside = "settings the engine has no use for: `hologram`, `tui`";
+    assert_eq!(config.aside().as_deref(), Some(aside));
+    assert_eq!(Place::new().load(&[]).unwrap().aside(), None);
     assert_eq!(config.model, "gpt-5.5");
 }
 
@@ -294,7 +297,7 @@ fn the_environment_of_commands_is_read() {
     );
     assert_eq!(policy.set.iter().map(|(k, v)| format!("{k}{v}")).collect::<String>(), "A1B2");
     let told = "settings the engine has no use for: `shell_environment_policy.shape`";
-    assert!(config.notices.iter().any(|notice| notice == told), "{:?}", config.notices);
+    assert_eq!((config.aside().as_deref(), config.notices.len()), (Some(told), 0));
     let none = Place::new().load(&[]).unwrap();
     assert_eq!(none.environment, EnvironmentPolicy::default());
     let profile = "shell_environment_policy.experimental_use_profile=true";

@@ -325,3 +325,18 @@ async fn after_a_summary_the_tokens_are_counted_anew() {
     };
     assert_eq!(usage.last, last);
 }
+
+#[tokio::test]
+async fn the_users_words_are_kept_up_to_twenty_thousand_tokens_or_half_of_a_small_limit() {
+    for (window, kept) in [(272_000, 20_000), (10_000, 4_500)] {
+        let stage = Setting::new(vec![say("A"), say("S"), say("back")])
+            .profile(|profile| profile.window = window)
+            .open();
+        stage.turn(&"x".repeat(200_000)).await;
+        drop(stage.thread.compact().await.unwrap());
+        stage.ended(1).await;
+        stage.turn("two").await;
+        let words = stage.input_lines(2)[0].len() - "user: ".len();
+        assert_eq!(of_bytes(words), kept, "{window}");
+    }
+}
