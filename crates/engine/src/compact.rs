@@ -154,7 +154,8 @@ impl Turn<'_> {
         };
         let kept =
             rebuild::Kept { plan: self.core.session.plan(), files: self.core.session.files() };
-        let items = rebuild::history(self.core.history.items(), context, summary, &kept);
+        let limit = self.profile.compact_at();
+        let items = rebuild::history(self.core.history.items(), context, summary, &kept, limit);
         self.core.history.replace(items.clone());
         self.voice.write(&[Entry::Compacted { message: summary.to_owned(), history: items }]);
     }

@@ -25,6 +25,12 @@ pub trait Prompter: Send + Sync {
         told: Option<&'a Value>,
     ) -> BoxFuture<'a, Context>;
 
+    /// What a history shows that the model was told of the context: for threads that nobody
+    /// remembers it of, such as those that Codex has written.
+    fn recalled(&self, _standing: &Standing, _history: &[HistoryItem]) -> Option<Value> {
+        None
+    }
+
     /// The user's words and pictures as the model is sent them.
     fn user<'a>(
         &'a self,

@@ -125,7 +125,7 @@ pub fn decide(question: &Question<'_>) -> Decision {
     let commands = script::commands(question.argv);
     let free = *question.policy == sandbox::Policy::FullAccess;
     let allowed = Decision::Allow { outside: free || question.escalated };
-    match question.rules.strictest(question.argv, &commands) {
+    match question.rules.strictest(&commands) {
         Some(Verdict::Forbid(reason)) => return Decision::Forbid { reason },
         Some(Verdict::Ask(reason)) => return ask(question, &commands, Cause::Rule(reason)),
         // A person's own word, so it also holds where there is no sandbox.

@@ -1,9 +1,11 @@
-//! TLS to servers: whom we trust besides those that the system does, and what TLS finds wrong.
+//! The way to servers: whom we trust besides those that the system does, what TLS finds wrong, and
+//! who is reached without a proxy.
 
 use std::error::Error;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use reqwest::{Certificate, ClientBuilder};
+use reqwest::{Certificate, ClientBuilder, Url};
 
 use crate::config::Home;
 
@@ -40,6 +42,13 @@ pub(crate) fn trusting(
     }
 }
 
+/// A proxy cannot reach our own machine, whatever the environment says of it.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || host.ends_with(".localhost") || address.is_ok_and(|ip| ip.is_loopback())
+}
+
 /// What TLS found wrong, if that is why a request failed. Asking again does not help.
 pub(crate) fn fault(err: &(dyn Error + 'static)) -> Option<String> {
     found(err).map(words)
@@ -58,5 +67,26 @@ fn words(err: &rustls::Error) -> String {
         }
         rustls::Error::InvalidMessage(_) => format!("{err}; is it an http:// address?"),
         _ => err.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Url;
+
+    use super::is_loopback;
+
+    #[test]
+    fn our_own_machine_is_known() {
+        for (url, want) in [
+            ("http://localhost:1/v1", true),
+            ("http://127.0.0.2/", true),
+            ("http://[::1]:5/", true),
+            ("http://api.localhost/", true),
+            ("http://10.0.0.1/", false),
+            ("https://localhost.example/", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), want, "{url}");
+        }
     }
 }

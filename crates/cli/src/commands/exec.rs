@@ -200,9 +200,8 @@ fn load(
     home.without_settings = flags.ignore_user_config;
     let said = said.iter().map(|text| parse_override(text)).collect::<Result<Vec<_>, _>>()?;
     let config = Config::load(&home, cwd, &said)?;
-    if flags.strict_config && !config.rest.is_empty() {
-        let keys: Vec<&str> = config.rest.keys().map(String::as_str).collect();
-        anyhow::bail!("settings the engine has no use for: {}", keys.join(", "));
+    if let Some(aside) = config.aside().filter(|_| flags.strict_config) {
+        anyhow::bail!(aside);
     }
     Ok(config)
 }

@@ -1,6 +1,10 @@
 //! What goes along with a prompt: pictures, files, what is piped in; and how the engine gets there.
 #![cfg(unix)]
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
 use bindery_testkit::codex::Options;
 use bindery_testkit::model::Script;
 use bindery_testkit::tls::{self, Front};
@@ -137,12 +141,12 @@ async fn prompts_are_called_in_words_on_every_front() {
 }
 
 /// `exec` on a server behind TLS, with something in the environment.
-fn secure(stage: &Stage, variable: Option<(&str, &str)>, base_url: &str) -> (Option<i32>, String) {
+fn secure(stage: &Stage, variables: &[(&str, &str)], base_url: &str) -> (Option<i32>, String) {
     let url = format!("model_providers.safe.base_url=\"{base_url}\"");
     let name = "model_providers.safe.name=Safe";
     let args = ["exec", "-c", &url, "-c", name, "-c", "model_provider=safe", "hi"];
     let mut command = stage.bindery(&args);
-    command.env_remove("SSL_CERT_FILE").envs(variable);
+    command.env_remove("SSL_CERT_FILE").envs(variables.iter().copied());
     let output = command.stdin(std::process::Stdio::null()).output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
@@ -153,11 +157,11 @@ fn authorities_of_the_environment_are_trusted() {
     let front = Front::before(&stage.model.base_url());
     let authority = tls::file("ca.pem").display().to_string();
     for name in ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"] {
-        let (code, err) = secure(&stage, Some((name, &authority)), &front.base_url());
+        let (code, err) = secure(&stage, &[(name, &authority)], &front.base_url());
         assert_eq!(code, Some(0), "{name}: {err}");
     }
     assert_eq!((stage.model.count(), front.connections()), (2, 2));
-    let (code, err) = secure(&stage, None, &front.base_url());
+    let (code, err) = secure(&stage, &[], &front.base_url());
     assert_eq!(code, Some(1), "{err}");
     assert!(
         err.contains("no safe connection to the model's server at `https://localhost:"),
@@ -172,13 +176,70 @@ fn a_proxy_of_the_environment_is_used_unless_the_server_is_here() {
     let stage = Stage::free(Script::always("ok"));
     let proxy = stage.model.base_url().replace("/v1", "");
     let far = "http://models.invalid/v1";
-    let (code, err) = secure(&stage, Some(("HTTP_PROXY", &proxy)), far);
+    let (code, err) = secure(&stage, &[("HTTP_PROXY", &proxy)], far);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(stage.model.requests()[0].path, format!("{far}/responses"));
     let nowhere = ("HTTP_PROXY", "http://127.0.0.1:1");
-    let (code, err) = secure(&stage, Some(nowhere), &stage.model.base_url());
+    let (code, err) = secure(&stage, &[nowhere], &stage.model.base_url());
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(stage.model.requests()[1].path, "/v1/responses");
+}
+
+/// A proxy that leads everything asked of it by `CONNECT` to one place, and keeps who was asked for.
+fn tunnels(to: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && client.read(&mut byte).unwrap() == 1 {
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8(head).unwrap();
+            kept.lock().unwrap().push(head.lines().next().unwrap_or_default().to_owned());
+            client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").unwrap();
+            let server = TcpStream::connect(to).unwrap();
+            for (mut from, mut to) in
+                [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
+            {
+                std::thread::spawn(move || {
+                    // Either side may leave in the middle.
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+            }
+        }
+    });
+    (address, asked)
+}
+
+#[test]
+fn a_secure_server_is_reached_through_a_proxy_that_reads_nothing() {
+    let stage = Stage::free(Script::always("ok"));
+    let front = Front::before(&stage.model.base_url());
+    let port: u16 = front.base_url().rsplit([':', '/']).nth(1).unwrap().parse().unwrap();
+    let (proxy, asked) = tunnels(SocketAddr::from(([127, 0, 0, 1], port)));
+    let authority = tls::file("ca.pem").display().to_string();
+    let far = "https://model.example/v1";
+    let trusted = [("HTTPS_PROXY", proxy.as_str()), ("CODEX_CA_CERTIFICATE", &authority)];
+    let (code, err) = secure(&stage, &trusted, far);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(*asked.lock().unwrap(), ["CONNECT model.example:443 HTTP/1.1"]);
+    assert_eq!(stage.model.requests()[0].path, "/v1/responses");
+    // The proxy vouches for nobody.
+    let (code, err) = secure(&stage, &[("HTTPS_PROXY", &proxy)], far);
+    assert_eq!(code, Some(1), "{err}");
+    let words = "no safe connection to the model's server at `https://model.example`";
+    assert!(err.contains(words), "{err}");
+    // Servers on this machine are asked without it.
+    let here = front.base_url();
+    let (code, err) = secure(&stage, &trusted, &here);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!((stage.model.count(), asked.lock().unwrap().len()), (2, 2));
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ async fn a_codex_that_is_well() {
     ✓ login     the configured provider needs none
     ✓ protocol  85 notifications, 11 questions, 19 items: all known
     ✓ engine    0.1.0   gpt-5.5 of Scripted
+    ✓ settings  settings the engine has no use for: `analytics`, `check_for_update_on_startup`
     ");
 }
 
@@ -43,6 +44,7 @@ async fn as_json() {
         "\"protocol\" \"ok\"",
         "\"sessions\" \"ok\"",
         "\"engine\" \"ok\"",
+        "\"settings\" \"ok\"",
     ]
     "#);
 }
@@ -57,6 +59,7 @@ async fn none_at_all() {
     ✗ codex     Codex not found: looked at `/nowhere/codex`
                 hint: install it with `npm install -g @openai/codex`, or name it in `BINDERY_CODEX`
     ✓ engine    0.1.0   gpt-5.5 of Scripted
+    ✓ settings  settings the engine has no use for: `analytics`, `check_for_update_on_startup`
     1 error
 
     stderr:
@@ -77,6 +80,11 @@ async fn none_at_all() {
           "name": "engine",
           "status": "ok",
           "text": "0.1.0   gpt-5.5 of Scripted"
+        },
+        {
+          "name": "settings",
+          "status": "ok",
+          "text": "settings the engine has no use for: `analytics`, `check_for_update_on_startup`"
         }
       ],
       "ok": false
@@ -159,6 +167,7 @@ async fn one_that_is_too_old() {
     ✗ codex     [project]/old-codex: Codex 0.10.0 is too old; 0.100.0 or newer is needed
                 hint: update it with `npm install -g @openai/codex@latest`
     ✓ engine    0.1.0   gpt-5.5 of Scripted
+    ✓ settings  settings the engine has no use for: `analytics`, `check_for_update_on_startup`
     1 error
 
     stderr:

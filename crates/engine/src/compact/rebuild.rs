@@ -7,7 +7,7 @@ use crate::thread::history::user_text;
 use crate::tokens::of_bytes;
 use crate::tools::Step;
 
-/// Tokens of the user's own words that are kept.
+/// Tokens of the user's own words that are kept at most.
 const USER_TOKENS: u64 = 20_000;
 
 const SUMMARY_TAIL: &str = "</summary_of_earlier_work>";
@@ -28,14 +28,16 @@ pub(super) struct Kept {
     pub(super) files: Vec<String>,
 }
 
-/// The user's newest words, the context before the last of them, the summary.
+/// The user's newest words, the context before the last of them, the summary. In a small window the
+/// words get half of the `limit` at which a history is summed up: else it would be full again.
 pub(super) fn history(
     old: &[HistoryItem],
     context: Vec<HistoryItem>,
     summary: &str,
     kept: &Kept,
+    limit: u64,
 ) -> Vec<HistoryItem> {
-    let mut items: Vec<HistoryItem> = recent_words(old)
+    let mut items: Vec<HistoryItem> = recent_words(old, USER_TOKENS.min(limit / 2))
         .into_iter()
         .map(|words| Message::text(Role::User, words).into())
         .collect();
@@ -46,8 +48,8 @@ pub(super) fn history(
 }
 
 /// Newest first until the budget is spent; the one that crosses it loses its middle.
-fn recent_words(old: &[HistoryItem]) -> Vec<String> {
-    let mut left = USER_TOKENS;
+fn recent_words(old: &[HistoryItem], budget: u64) -> Vec<String> {
+    let mut left = budget;
     let mut words = Vec::new();
     for text in old.iter().rev().filter_map(user_text).filter(|text| !is_context(text)) {
         let cost = of_bytes(text.len());
@@ -139,7 +141,7 @@ mod tests {
             said("second"),
         ];
         let context = vec![said("<environment_context>new")];
-        let new = texts(&history(&old, context, "S", &NOTHING));
+        let new = texts(&history(&old, context, "S", &NOTHING, u64::MAX));
         assert_eq!(new[..3], ["first", "<environment_context>new", "second"]);
         assert!(new[3].starts_with(SUMMARY_HEAD) && new[3].contains("\n\nS\n"));
         assert_eq!(new.len(), 4);
@@ -152,7 +154,7 @@ mod tests {
             said(&format!("A{}Z", "é".repeat(40_000))),
             said(&"x".repeat(40_000)),
         ];
-        let new = texts(&history(&old, Vec::new(), "", &NOTHING));
+        let new = texts(&history(&old, Vec::new(), "", &NOTHING, u64::MAX));
         assert_eq!(new.len(), 3);
         assert!(new[0].starts_with("Aé") && new[0].ends_with("éZ") && new[0].contains(CUT));
         assert!(of_bytes(new[0].len() + new[1].len()) <= USER_TOKENS);

@@ -86,7 +86,7 @@ mod tests {
             plan: vec![Step { step: "Test [it]".to_owned(), status: "in_progress".to_owned() }],
             files: vec!["src/lib.rs".to_owned(), "a b".to_owned()],
         };
-        let history = rebuild::history(&[], Vec::new(), "S\n\nFiles you changed:\n- no", &kept);
+        let history = rebuild::history(&[], Vec::new(), "S\n\nFiles you changed:\n- no", &kept, 0);
         assert_eq!(recall(&history), (kept.plan, kept.files));
         let plain: HistoryItem = Message::text(Role::User, "The plan as it stands:\n- x").into();
         assert_eq!(recall(&[plain]), (Vec::new(), Vec::new()));

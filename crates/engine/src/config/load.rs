@@ -44,6 +44,8 @@ pub struct Config {
     pub summary: Option<String>,
     /// `low`, `medium`, `high`; the entry's where nothing is said.
     pub verbosity: Option<String>,
+    /// `priority`, `flex` …; on the Responses wire alone.
+    pub service_tier: Option<String>,
     /// Words of the application to the model, besides the base prompt.
     pub developer_instructions: Option<String>,
     /// A file that stands in for the base prompt.
@@ -68,6 +70,8 @@ pub struct Config {
     pub git_context: bool,
     /// What the engine has no use for, as it is written.
     pub rest: Table,
+    /// The keys of that, and of tables that are used in part.
+    pub unused: Vec<String>,
     /// What the user should know about their settings.
     pub notices: Vec<String>,
 }
@@ -95,6 +99,14 @@ impl Config {
             false => entry(&self.catalogue, slug, self.provider.wire_api),
         };
         Self { model: slug.to_owned(), entry, ..self.clone() }
+    }
+
+    /// What the engine has no use for, in words. It is no warning: most homes are written for Codex,
+    /// and to be told so with every turn teaches nobody anything.
+    pub fn aside(&self) -> Option<String> {
+        let keys: Vec<String> = self.unused.iter().map(|key| format!("`{key}`")).collect();
+        let words = || format!("settings the engine has no use for: {}", keys.join(", "));
+        (!keys.is_empty()).then(words)
     }
 
     /// Whether a feature is on; `usual` where nothing is said.
@@ -143,7 +155,7 @@ fn profile(home: &Home, layers: &[Layer], name: &str) -> Result<Layer, ConfigErr
 
 fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, ConfigError> {
     let _ = (reader.table.remove("profile"), reader.table.remove("profiles"));
-    let mut notices = Vec::new();
+    let (mut notices, mut unused) = (Vec::new(), Vec::new());
     let catalogue = catalogue(&mut reader)?;
     let (model, provider) = chosen(home, &mut reader, &catalogue)?;
     let entry = adjusted(entry(&catalogue, &model, provider.wire_api), &mut reader)?;
@@ -166,6 +178,7 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
         effort: reader.take("model_reasoning_effort")?,
         summary: reader.take("model_reasoning_summary")?,
         verbosity: reader.take("model_verbosity")?,
+        service_tier: service_tier(&mut reader, provider.wire_api, &mut notices)?,
         developer_instructions: reader.take("developer_instructions")?,
         model_instructions_file: reader
             .take::<PathBuf>("model_instructions_file")?
@@ -177,9 +190,10 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
         web_search,
         features: features(&mut reader)?,
         notify,
-        environment: shell::take(&mut reader, &mut notices)?,
+        environment: shell::take(&mut reader, &mut unused, &mut notices)?,
         git_context: reader.take("git_context")?.unwrap_or(true),
-        notices: told(notices, &reader.table, &project, home, cwd),
+        notices: told(notices, &project, home, cwd),
+        unused: reader.table.keys().cloned().chain(unused).collect(),
         rest: reader.table,
         home: home.clone(),
         cwd: cwd.to_owned(),
@@ -322,6 +336,19 @@ fn sandbox(
     })
 }
 
+/// What Codex calls `fast` is `priority` to servers.
+fn service_tier(
+    reader: &mut Reader<'_>,
+    wire: WireApi,
+    notices: &mut Vec<String>,
+) -> Result<Option<String>, ConfigError> {
+    let said: Option<String> = reader.take("service_tier")?;
+    if said.is_some() && wire != WireApi::Responses {
+        notices.push("`service_tier` has no effect: only the Responses wire has it".to_owned());
+    }
+    Ok(said.map(|tier| if tier == "fast" { "priority".to_owned() } else { tier }))
+}
+
 /// `true` and `false` are what Codex used to have.
 fn web_search(reader: &mut Reader<'_>) -> Result<Option<String>, ConfigError> {
     match reader.table.remove("web_search") {
@@ -350,15 +377,10 @@ fn features(reader: &mut Reader<'_>) -> Result<BTreeMap<String, bool>, ConfigErr
 
 fn told(
     mut notices: Vec<String>,
-    rest: &Table,
     settings: &ProjectSettings,
     home: &Home,
     cwd: &Path,
 ) -> Vec<String> {
-    if !rest.is_empty() {
-        let keys = rest.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-        notices.push(format!("settings the engine has no use for: {keys}"));
-    }
     let root = settings.root(cwd).unwrap_or_else(|| cwd.to_owned());
     let folders = cwd.ancestors().take_while(|folder| folder.starts_with(&root));
     let files = folders.map(|folder| folder.join(".codex/config.toml"));

@@ -21,14 +21,12 @@ const KNOWN: [&str; 6] = [
 /// Takes the policy. What it says without effect is told.
 pub(super) fn take(
     reader: &mut Reader<'_>,
+    unused: &mut Vec<String>,
     notices: &mut Vec<String>,
 ) -> Result<EnvironmentPolicy, ConfigError> {
     let table = reader.table.get(KEY).and_then(Value::as_table);
     let strange = table.into_iter().flatten().filter(|(key, _)| !KNOWN.contains(&key.as_str()));
-    let strange: Vec<String> = strange.map(|(key, _)| format!("`{KEY}.{key}`")).collect();
-    if !strange.is_empty() {
-        notices.push(format!("settings the engine has no use for: {}", strange.join(", ")));
-    }
+    unused.extend(strange.map(|(key, _)| format!("{KEY}.{key}")));
     let policy: EnvironmentPolicy = reader.take(KEY)?.unwrap_or_default();
     if policy.experimental_use_profile {
         let words = "no profile is read for commands: each runs in a login shell";

@@ -77,4 +77,17 @@ mod tests {
         assert_eq!(env.get(OsStr::new("TERM")), Some(&"dumb".into()));
         assert_eq!(env.get(OsStr::new("COLORTERM")), None);
     }
+
+    #[test]
+    fn a_command_is_told_to_be_plain() {
+        let mut env = BTreeMap::new();
+        add_to(&mut env);
+        let said = |names: &[&str]| -> Vec<String> {
+            let value = |name: &&str| env[OsStr::new(name)].to_string_lossy().into_owned();
+            names.iter().map(value).collect()
+        };
+        assert_eq!(said(&["NO_COLOR", "TERM", "CODEX_CI"]), ["1", "dumb", "1"]);
+        assert_eq!(said(&["LANG", "LC_CTYPE", "LC_ALL"]), ["C.UTF-8"; 3]);
+        assert_eq!(said(&["PAGER", "GIT_PAGER", "GH_PAGER"]), ["cat"; 3]);
+    }
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
-use rmcp::service::{RunningService, ServiceExt};
+use rmcp::service::{ClientInitializeError, RunningService, ServiceExt};
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 
 use super::handler::Handler;
 use super::process::ServerProcess;
@@ -76,6 +78,8 @@ async fn http(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder().connect_timeout(CONNECT);
     let builder = builder.redirect(reqwest::redirect::Policy::none());
+    let here = reqwest::Url::parse(url).is_ok_and(|url| tls::is_loopback(&url));
+    let builder = if here { builder.no_proxy() } else { builder };
     let build = move || {
         let builder = tls::trusting(builder, authority.as_deref())?;
         builder.build().map_err(|err| err.to_string())
@@ -83,6 +87,19 @@ async fn http(
     let client = tokio::task::spawn_blocking(build).await.map_err(|err| err.to_string())??;
     let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom);
     let transport = StreamableHttpClientTransport::with_client(client, config);
-    let running = handler.serve(transport).await.map_err(|err| err.to_string())?;
+    let running = handler.serve(transport).await.map_err(|err| unreachable_server(&err))?;
     Ok(Connected { running, process: None })
+}
+
+/// What TLS found wrong lies three errors deep, and is what helps.
+fn unreachable_server(err: &ClientInitializeError) -> String {
+    let inner = match err {
+        ClientInitializeError::TransportError { error, .. } => error.error.downcast_ref(),
+        _ => None,
+    };
+    let fault = match inner {
+        Some(StreamableHttpError::<reqwest::Error>::Client(err)) => tls::fault(err),
+        _ => None,
+    };
+    fault.map_or_else(|| err.to_string(), |why| format!("no safe connection: {why}"))
 }

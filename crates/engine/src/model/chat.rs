@@ -10,20 +10,19 @@ mod stream;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use reqwest::Response;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio_util::bytes::Bytes;
 
 use stream::{Progress, Reader};
 
 use super::classify::{Again, Failure};
 use super::dialect::{Dialect, Names};
 use super::fit::fit;
-use super::http::{self, Http, Shape};
+use super::http::{self, Shape};
 use super::responses::SCHEMA_NAME;
-use super::retry::{self, Pace};
-use super::wire::{Headers, encoded, headers, tell};
+use super::wire::{Server, headers, tell};
 use super::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest, Provider, ToolSpec};
 
 /// How long an answer that is whole may still be followed by its count of tokens.
@@ -34,8 +33,7 @@ const DIALECT: Dialect = Dialect { namespaces: false, freeform: false };
 /// A server of the Chat Completions API.
 pub(super) struct Chat {
     provider: Provider,
-    http: Http,
-    pace: Pace,
+    server: Server,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,8 +56,8 @@ struct Body {
 
 impl Chat {
     pub(super) fn new(provider: &Provider) -> Self {
-        let http = Http::new(provider, &["chat", "completions"]);
-        Self { provider: provider.clone(), http, pace: Pace::of(provider) }
+        let server = Server::new(provider, &["chat", "completions"]);
+        Self { provider: provider.clone(), server }
     }
 
     async fn ask(
@@ -69,24 +67,21 @@ impl Chat {
     ) -> Result<Answered, ModelError> {
         let headers = headers(&request);
         let (body, names) = body(request, &self.provider);
-        let body = encoded(&body)?;
-        retry::answer(&self.pace, &events, || self.once(&body, &headers, &names, &events)).await
+        let read = |response| self.read(response, &names, &events);
+        self.server.ask(&body, &headers, &events, read).await
     }
 
-    async fn once(
+    async fn read(
         &self,
-        body: &Bytes,
-        headers: &Headers,
+        response: Response,
         names: &Names,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answered, Failure> {
-        let post = || self.http.post(body.clone(), headers);
-        let response = retry::request(&self.pace, post).await?;
         let mut reader = Reader::new(names);
         let strange = match http::shape(&response) {
             Shape::Stream => self.stream(response, &mut reader, events).await?,
             Shape::Json => {
-                let body = self.http.whole(response).await?;
+                let body = self.server.http.whole(response).await?;
                 let (told, _) = reader.read(&String::from_utf8_lossy(&body))?;
                 for event in told {
                     tell(events, event).await;
@@ -105,11 +100,11 @@ impl Chat {
     /// Reads to the end; gives how many lines were nothing at all.
     async fn stream(
         &self,
-        response: reqwest::Response,
+        response: Response,
         reader: &mut Reader<'_>,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<usize, Failure> {
-        let mut stream = self.http.events(response);
+        let mut stream = self.server.http.events(response);
         loop {
             let next = match reader.is_finished() {
                 false => stream.next().await?,

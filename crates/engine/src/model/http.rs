@@ -1,6 +1,5 @@
 //! HTTP to a model's server: one client per provider, made when the first request needs it.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio_util::bytes::Bytes;
 use super::classify::{self, Again, Failure, Told};
 use super::sse::{Event, Parser};
 use super::{Fault, ModelError, Provider};
-use crate::tls;
+use crate::tls::{self, is_loopback};
 
 /// What we call ourselves to servers.
 const ORIGINATOR: &str = "bindery";
@@ -300,13 +299,6 @@ fn has_secure_proxy() -> bool {
     names.iter().any(|name| std::env::var(name).is_ok_and(|value| value.starts_with("https:")))
 }
 
-/// A proxy cannot reach our own machine, whatever the environment says of it.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host == "localhost" || host.ends_with(".localhost") || address.is_ok_and(|ip| ip.is_loopback())
-}
-
 async fn refusal(mut response: Response, deadline: Instant) -> Failure {
     let status = response.status();
     let retry_after = retry_after(response.headers());
@@ -390,11 +382,10 @@ fn causes(err: &dyn std::error::Error) -> String {
 mod tests {
     use std::time::Duration;
 
-    use reqwest::Url;
     use reqwest::header::{HeaderMap, HeaderValue};
 
     use super::super::{Provider, Wire};
-    use super::{Target, is_loopback, retry_after};
+    use super::{Target, retry_after};
 
     #[test]
     fn addresses_are_joined_and_checked() {
@@ -406,20 +397,6 @@ mod tests {
             provider.base_url = wrong.to_owned();
             let error = Target::new(&provider, &["responses"]).err().unwrap();
             assert!(error.message.contains("set `base_url`"), "{error}");
-        }
-    }
-
-    #[test]
-    fn our_own_machine_is_known() {
-        for (url, want) in [
-            ("http://localhost:1/v1", true),
-            ("http://127.0.0.2/", true),
-            ("http://[::1]:5/", true),
-            ("http://api.localhost/", true),
-            ("http://10.0.0.1/", false),
-            ("https://localhost.example/", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), want, "{url}");
         }
     }
 

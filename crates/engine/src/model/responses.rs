@@ -7,32 +7,28 @@ mod stream;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use reqwest::Response;
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio_util::bytes::Bytes;
 
 pub(super) use body::SCHEMA_NAME;
 use stream::{Reader, Step};
 
 use super::classify::{self, Again, Failure, Told};
 use super::dialect::Names;
-use super::http::{self, Http, Shape};
-use super::retry::{self, Pace};
-use super::wire::{Headers, encoded, headers, tell};
+use super::http::{self, Shape};
+use super::wire::{Server, headers, tell};
 use super::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest, Provider};
-use crate::item::HistoryItem;
 
 /// A server of the Responses API.
 pub(super) struct Responses {
     provider: Provider,
-    http: Http,
-    pace: Pace,
+    server: Server,
 }
 
 impl Responses {
     pub(super) fn new(provider: &Provider) -> Self {
-        let http = Http::new(provider, &["responses"]);
-        Self { provider: provider.clone(), http, pace: Pace::of(provider) }
+        Self { provider: provider.clone(), server: Server::new(provider, &["responses"]) }
     }
 
     async fn ask(
@@ -42,23 +38,20 @@ impl Responses {
     ) -> Result<Answered, ModelError> {
         let headers = headers(&request);
         let (body, names) = body::body(request, &self.provider);
-        let body = encoded(&body)?;
-        retry::answer(&self.pace, &events, || self.once(&body, &headers, &names, &events)).await
+        let read = |response| self.read(response, &names, &events);
+        self.server.ask(&body, &headers, &events, read).await
     }
 
-    async fn once(
+    async fn read(
         &self,
-        body: &Bytes,
-        headers: &Headers,
+        response: Response,
         names: &Names,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answered, Failure> {
-        let post = || self.http.post(body.clone(), headers);
-        let response = retry::request(&self.pace, post).await?;
         let model = http::header(&response, "openai-model");
         let mut answered = match http::shape(&response) {
             Shape::Stream => self.stream(response, names, events).await?,
-            Shape::Json => whole(&self.http.whole(response).await?, names, events).await?,
+            Shape::Json => whole(&self.server.http.whole(response).await?, names, events).await?,
             Shape::Page => return Err(http::page(&response)),
         };
         answered.model = model.or(answered.model);
@@ -67,11 +60,11 @@ impl Responses {
 
     async fn stream(
         &self,
-        response: reqwest::Response,
+        response: Response,
         names: &Names,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answered, Failure> {
-        let mut stream = self.http.events(response);
+        let mut stream = self.server.http.events(response);
         let mut reader = Reader::new(names);
         while let Some(event) = stream.next().await? {
             match reader.read(&event.data)? {
@@ -120,9 +113,8 @@ async fn whole(
         let words = "the model's server sent JSON that is no response; check `base_url`";
         return Err(Failure::new(Fault::Garbage, Again::Never, words));
     };
-    for item in output {
-        let item = names.restore(HistoryItem::from_value(item));
-        tell(events, ModelEvent::ItemDone(item)).await;
+    for item in output.into_iter().filter_map(stream::read) {
+        tell(events, ModelEvent::ItemDone(names.restore(item))).await;
     }
     Ok(stream::answered(&response))
 }

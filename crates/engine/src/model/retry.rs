@@ -129,7 +129,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::super::classify::{Again, Failure};
-    use super::super::{Answered, Fault, ModelError, ModelEvent};
+    use super::super::{Answered, Fault, ModelError, ModelEvent, Provider, Wire};
     use super::{Pace, answer, jitter, request};
 
     const PACE: Pace = Pace { request: 4, stream: 5, jitter: || 1.0 };
@@ -226,9 +226,23 @@ mod tests {
     #[test]
     fn back_off_has_a_bound_and_a_little_chance() {
         assert_eq!(PACE.backoff(100), Duration::from_secs(120));
-        for _ in 0..100 {
-            let factor = jitter();
-            assert!((0.9..=1.1).contains(&factor), "{factor}");
+        let hurried = Pace { jitter: || 0.9, ..PACE };
+        assert_eq!([1, 2, 5].map(|n| hurried.backoff(n)).to_vec(), millis(&[180, 360, 2880]));
+        let factors: Vec<f64> = (0..100).map(|_| jitter()).collect();
+        assert!(factors.iter().all(|factor| (0.9..=1.1).contains(factor)), "{factors:?}");
+        assert!(factors.iter().any(|factor| factor != &factors[0]), "{factors:?}");
+    }
+
+    #[test]
+    fn repeats_are_four_and_five_unless_said_otherwise_and_a_hundred_at_most() {
+        let mut provider = Provider::new(Wire::Responses, "http://localhost");
+        let pace = Pace::of(&provider);
+        assert_eq!((pace.request, pace.stream), (4, 5));
+        assert_eq!(provider.idle_timeout, Duration::from_secs(300));
+        for (said, kept) in [(0, 0), (100, 100), (101, 100), (u32::MAX, 100)] {
+            (provider.request_max_retries, provider.stream_max_retries) = (said, said);
+            let pace = Pace::of(&provider);
+            assert_eq!((pace.request, pace.stream), (kept, kept), "{said}");
         }
     }
 }

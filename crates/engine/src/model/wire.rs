@@ -1,12 +1,45 @@
 //! What both wires do alike.
 
+use reqwest::Response;
 use tokio::sync::mpsc;
 use tokio_util::bytes::Bytes;
 
-use super::{Fault, ModelError, ModelEvent, ModelRequest};
+use super::classify::Failure;
+use super::http::Http;
+use super::retry::{self, Pace};
+use super::{Answered, Fault, ModelError, ModelEvent, ModelRequest, Provider};
 
 /// Headers of one request.
 pub(super) type Headers = Vec<(&'static str, String)>;
+
+/// A server at one of its addresses, asked as often as it takes.
+pub(super) struct Server {
+    pub(super) http: Http,
+    pace: Pace,
+}
+
+impl Server {
+    pub(super) fn new(provider: &Provider, path: &[&str]) -> Self {
+        Self { http: Http::new(provider, path), pace: Pace::of(provider) }
+    }
+
+    /// Posts a body and has what comes back read.
+    pub(super) async fn ask<Reading>(
+        &self,
+        body: &impl serde::Serialize,
+        headers: &Headers,
+        events: &mpsc::Sender<ModelEvent>,
+        read: impl Fn(Response) -> Reading,
+    ) -> Result<Answered, ModelError>
+    where
+        Reading: Future<Output = Result<Answered, Failure>>,
+    {
+        let body = encoded(body)?;
+        let post = || self.http.post(body.clone(), headers);
+        let once = async || read(retry::request(&self.pace, post).await?).await;
+        retry::answer(&self.pace, events, once).await
+    }
+}
 
 /// What tells the server whose request it is; keeps its caches and logs in order.
 pub(super) fn headers(request: &ModelRequest) -> Headers {
@@ -22,7 +55,7 @@ pub(super) fn headers(request: &ModelRequest) -> Headers {
 }
 
 /// The bytes of a body; sent as often as it takes.
-pub(super) fn encoded(body: &impl serde::Serialize) -> Result<Bytes, ModelError> {
+fn encoded(body: &impl serde::Serialize) -> Result<Bytes, ModelError> {
     let encoded = serde_json::to_vec(body).map_err(|err| ModelError {
         kind: Fault::BadRequest,
         message: format!("the request cannot be written as JSON: {err}"),

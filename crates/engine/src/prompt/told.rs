@@ -6,7 +6,7 @@ use super::SectionKind;
 pub(crate) const SUMMARY_HEAD: &str = "<summary_of_earlier_work>";
 
 /// Beginnings of context beside the sections, ours and those of other Codex versions.
-const HEADS: [&str; 9] = [
+const HEADS: [&str; 10] = [
     "<turn_aborted>",
     "<user_shell_command>",
     "<user_instructions>",
@@ -16,6 +16,8 @@ const HEADS: [&str; 9] = [
     "<external_",
     "<permissions instructions>",
     SUMMARY_HEAD,
+    // Codex wraps its summaries in nothing; they are known by their first words.
+    "Another language model started to solve this problem and produced a summary",
 ];
 
 /// Whether this text is context that we told in the user's place.

@@ -1,6 +1,6 @@
-//! What was decided about commands before: for a session, or for good in a file of ours.
+//! What was decided about commands before, for good, in a file of ours or of Codex's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -121,8 +121,6 @@ pub struct Rules {
     pub rules: Vec<Rule>,
     /// Where programs are, by name: only there an absolute path means the name.
     pub programs: BTreeMap<String, Vec<String>>,
-    /// Calls that were allowed for this session, whole.
-    session: BTreeSet<Vec<String>>,
     /// What could not be read.
     pub problems: Vec<Problem>,
 }
@@ -173,20 +171,14 @@ impl Rules {
         self.problems.extend(problem.map(|why| Problem { file: file.to_owned(), why }));
     }
 
-    /// Allows exactly this call until the session ends.
-    pub fn allow_for_session(&mut self, argv: &[String]) {
-        self.session.insert(argv.to_vec());
-    }
-
     /// The strictest word about a call's commands. Allowed only if each of them is.
-    pub fn strictest(&self, argv: &[String], commands: &[Vec<String>]) -> Option<Verdict> {
+    pub fn strictest(&self, commands: &[Vec<String>]) -> Option<Verdict> {
         let about: Vec<Option<&Rule>> = commands.iter().map(|one| self.about(one)).collect();
         let strictest = about.iter().flatten().max_by_key(|rule| rule.decision);
         let reason =
             |rule: &Rule| rule.justification.clone().unwrap_or_else(|| "a rule says so".to_owned());
         match strictest {
             Some(rule) if rule.decision == Word::Forbidden => Some(Verdict::Forbid(reason(rule))),
-            _ if self.session.contains(argv) => Some(Verdict::Allow),
             Some(rule) if rule.decision == Word::Prompt => Some(Verdict::Ask(reason(rule))),
             _ => (!about.is_empty() && about.iter().all(Option::is_some)).then_some(Verdict::Allow),
         }

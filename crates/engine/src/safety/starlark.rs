@@ -223,7 +223,7 @@ impl Call {
                     Value::Text(text) => shlex::split(&text).ok_or("an example cannot be split")?,
                     list => texts(list)?,
                 };
-                let fits = rules.strictest(&command, std::slice::from_ref(&command)).is_some();
+                let fits = rules.strictest(std::slice::from_ref(&command)).is_some();
                 if fits != expected {
                     return Err(format!("`{}` breaks `{key}`", command.join(" ")));
                 }

@@ -48,6 +48,8 @@ pub struct Outfit {
     pub demo: bool,
     /// What should be known.
     pub notices: Vec<String>,
+    /// Settings that nothing is done with.
+    pub aside: Option<String>,
 }
 
 impl House {
@@ -101,6 +103,7 @@ impl House {
         let config = Config::load(&self.home, cwd, &self.overrides)?;
         Ok(Outfit {
             demo: config.provider.wire_api == WireApi::Demo,
+            aside: config.aside(),
             model: config.model,
             provider: config.provider.id,
             name: config.provider.name,

@@ -77,13 +77,15 @@ impl Actor {
         session.restore(plan, files);
         let thread_id = settings.id.clone();
         let mcp = Servers::new(settings.mcp, settings.standing.cwd.clone());
+        let recalled = || makings.prompter.recalled(&settings.standing, &settings.history);
+        let told = settings.context.or_else(|| (!settings.history.is_empty()).then(recalled)?);
         let history = History::new(settings.history, settings.usage.last);
         let core = Core {
             thread_id: thread_id.clone(),
             standing: settings.standing,
             history,
             usage: settings.usage,
-            told: settings.context,
+            told,
             dynamic_tools: settings.dynamic_tools,
             limits: settings.limits,
             makings: makings.clone(),

@@ -106,6 +106,22 @@ fn known_providers_can_be_changed_in_part() {
 }
 
 #[test]
+fn repeats_and_patience_are_those_of_codex_and_have_a_bound() {
+    let plain =
+        "model_provider = 'p'\nmodel = 'm'\n[model_providers.p]\nbase_url = 'http://x/v1'\n";
+    let numbers = |text: &str| {
+        let provider = Place::with(text).load(&[]).unwrap().provider;
+        let idle = provider.stream_idle_timeout_ms;
+        (provider.request_max_retries, provider.stream_max_retries, idle)
+    };
+    assert_eq!(numbers(plain), (4, 5, 300_000));
+    let said = "request_max_retries = 1\nstream_max_retries = 2\nstream_idle_timeout_ms = 3\n";
+    assert_eq!(numbers(&format!("{plain}{said}")), (1, 2, 3));
+    let many = "request_max_retries = 1000\nstream_max_retries = 101\n";
+    assert_eq!(numbers(&format!("{plain}{many}")), (100, 100, 300_000));
+}
+
+#[test]
 fn settings_of_the_model_go_over_its_entry() {
     let place = Place::with(
         "model = 'gpt-5.5'\nmodel_context_window = 100000\nmodel_auto_compact_token_limit = 95000\n\
@@ -189,10 +205,13 @@ fn what_is_not_used_is_kept_and_told() {
     let told: Vec<String> = config.notices.iter().map(|notice| place.stable(notice)).collect();
     insta::assert_debug_snapshot!(told, @r#"
     [
-        "settings the engine has no use for: `hologram`, `tui`",
         "`~/project/.codex/config.toml` is not read: a project does not set up the engine",
     ]
     "#);
+    // Not told with every turn: those who ask are told.
+    let aside = "settings the engine has no use for: `hologram`, `tui`";
+    assert_eq!(config.aside().as_deref(), Some(aside));
+    assert_eq!(Place::new().load(&[]).unwrap().aside(), None);
     assert_eq!(config.model, "gpt-5.5");
 }
 
@@ -249,6 +268,19 @@ fn what_is_read_and_has_no_effect_is_told() {
 }
 
 #[test]
+fn a_tier_is_called_what_servers_call_it() {
+    let tier = |text: &str| {
+        let config = Place::with(text).load(&[]).unwrap();
+        (config.service_tier, config.notices.len())
+    };
+    assert_eq!(tier("model = 'gpt-5.5'\nservice_tier = 'fast'\n"), (Some("priority".into()), 0));
+    assert_eq!(tier("model = 'gpt-5.5'\nservice_tier = 'flex'\n"), (Some("flex".into()), 0));
+    assert_eq!(tier("model = 'gpt-5.5'\n"), (None, 0));
+    let chat = "model_provider = 'ollama'\nmodel = 'gpt-oss:20b'\nservice_tier = 'flex'\n";
+    assert_eq!(tier(chat), (Some("flex".into()), 1));
+}
+
+#[test]
 fn the_environment_of_commands_is_read() {
     let text = "[shell_environment_policy]\ninherit = 'core'\nignore_default_excludes = true\n\
                 exclude = ['AWS_*']\nset = { A = '1' }\ninclude_only = ['A']\nshape = 1\n";
@@ -265,7 +297,7 @@ fn the_environment_of_commands_is_read() {
     );
     assert_eq!(policy.set.iter().map(|(k, v)| format!("{k}{v}")).collect::<String>(), "A1B2");
     let told = "settings the engine has no use for: `shell_environment_policy.shape`";
-    assert!(config.notices.iter().any(|notice| notice == told), "{:?}", config.notices);
+    assert_eq!((config.aside().as_deref(), config.notices.len()), (Some(told), 0));
     let none = Place::new().load(&[]).unwrap();
     assert_eq!(none.environment, EnvironmentPolicy::default());
     let profile = "shell_environment_policy.experimental_use_profile=true";

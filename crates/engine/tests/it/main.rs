@@ -38,6 +38,16 @@ mod faults;
 
 mod bodies;
 
+mod rules_responses;
+
+mod rules_chat;
+
+mod rules_tokens;
+
+mod rules_tools;
+
+mod rules_prompt;
+
 mod place;
 
 mod config;

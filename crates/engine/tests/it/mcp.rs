@@ -10,6 +10,7 @@ use bindery_engine::mcp::{ServerSettings, Way};
 use bindery_engine::model::{ModelEvent, ToolSpec};
 use bindery_engine::outlet::Refusal;
 use bindery_engine::thread::{Approval, Sandbox};
+use bindery_testkit::tls::{self, Front};
 use serde_json::{Value, json};
 
 use crate::stage::{Act, PATIENCE, Setting, Stage, say};
@@ -333,6 +334,33 @@ async fn a_server_over_http_needs_its_key() {
         assert_eq!(told["status"], status, "{told}");
         if status == "ready" {
             assert_eq!(done(&stage)["result"]["content"][0]["text"], "over HTTP");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_over_tls_needs_an_authority_that_is_named() {
+    if no_python() {
+        return;
+    }
+    let http = Http::start();
+    let front = Front::before(&http.url);
+    let url = front.base_url().replace("/v1", "/mcp");
+    let ours = Some(tls::file("ca.pem"));
+    let missing = Some(tls::file("nowhere.pem"));
+    for (authority, status) in [(ours, "ready"), (None, "failed"), (missing, "failed")] {
+        let headers = BTreeMap::from([("authorization".to_owned(), "Bearer token".to_owned())]);
+        let way = Way::Http { url: url.clone(), headers, authority: authority.clone() };
+        let script = vec![vec![act("look", &json!({}))], say("ok")];
+        let stage = with(ServerSettings { way, ..server("toy", &[]) }, script).open();
+        assert_eq!(stage.turn("go").await["status"], "completed", "{authority:?}");
+        let told = stage.wait("mcpServer/startupStatus/updated", 1).await;
+        assert_eq!(told["status"], status, "{authority:?}: {told}");
+        if status == "ready" {
+            assert_eq!(done(&stage)["result"]["content"][0]["text"], "over HTTP");
+        } else {
+            let why = told["error"].as_str().unwrap();
+            assert!(why.contains("CODEX_CA_CERTIFICATE"), "{authority:?}: {why}");
         }
     }
 }

@@ -4,6 +4,8 @@ use std::io::Cursor;
 
 use bindery_engine::exec::{Processes, text};
 use bindery_engine::picture::{Detail, Picture};
+use bindery_engine::prompter::ExecForm;
+use bindery_engine::thread::Sandbox;
 use bindery_engine::truncate::Budget;
 use bindery_testkit::codex::{Options, RealCodex};
 use bindery_testkit::lines::Lines;
@@ -12,6 +14,7 @@ use serde_json::{Value, json};
 
 #[cfg(unix)]
 use crate::exec::{collected, script};
+use crate::stage::{Setting, call, say};
 
 /// What a model is told of each call, in order. The files are in the folder where it works.
 async fn outputs(calls: &[(&str, Value)], files: &[(&str, Vec<u8>)]) -> Vec<Value> {
@@ -23,7 +26,9 @@ async fn outputs(calls: &[(&str, Value)], files: &[(&str, Vec<u8>)]) -> Vec<Valu
         Model::start([Reply::new(steps), Reply::text("Done").when_output_of(&last)].to_vec());
     let codex = RealCodex::with(&model, &Options::unrestricted());
     for (name, bytes) in files {
-        std::fs::write(codex.project().join(name), bytes).unwrap();
+        let path = codex.project().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
     }
     let mut lines = Lines::spawn(codex.command(&["app-server"])).unwrap();
     lines.initialize().await;
@@ -70,6 +75,38 @@ async fn commands_are_cut_alike() {
         let from = |text: &str| text[text.find("Process exited").unwrap()..].to_owned();
         let told = told.as_str().unwrap();
         assert!(from(&ours) == from(told), "{cmd} {tokens}: {told:.2000}\n{ours:.2000}");
+    }
+}
+
+/// Times are what they are.
+fn without_times(text: &str) -> String {
+    let line = |line: &str| match line.starts_with("Wall time: ") {
+        true => line.replace(|char: char| char.is_ascii_digit() || char == '.', ""),
+        false => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn patches_in_scripts_are_told_alike() {
+    let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch";
+    let plain = json!({ "cmd": format!("apply_patch <<'EOF'\n{patch}\nEOF") });
+    let elsewhere = json!({ "cmd": format!("cd d && apply_patch <<'EOF'\n{patch}\nEOF") });
+    let calls = [("exec_command", plain.clone()), ("exec_command", elsewhere.clone())];
+    let theirs = outputs(&calls, &[("d/keep", Vec::new())]).await;
+    let acts =
+        vec![call("call-0", "exec_command", &plain), call("call-1", "exec_command", &elsewhere)];
+    let stage = Setting::new(vec![acts, say("Done")])
+        .profile(|profile| profile.exec = ExecForm::Unified)
+        .change(|settings| settings.standing.sandbox = Sandbox::DangerFullAccess)
+        .open();
+    std::fs::create_dir(stage.folder.path().join("d")).unwrap();
+    stage.turn("go").await;
+    let input = stage.input(1);
+    for (theirs, ours) in theirs.iter().zip(&input.as_array().unwrap()[3..]) {
+        let texts = [theirs, &ours["output"]].map(|text| without_times(text.as_str().unwrap()));
+        assert_eq!(texts[0], texts[1]);
     }
 }
 

@@ -215,28 +215,6 @@ fn policies_decide() {
 }
 
 #[test]
-fn a_yes_for_the_session_holds_for_this_call_only() {
-    let mut rules = Rules::default();
-    let argv = bash("rm -rf build");
-    rules.allow_for_session(&argv);
-    let policy = Policy::workspace_write();
-    let ask = |argv: &[String]| {
-        let approval = ApprovalPolicy::OnRequest;
-        decide(&Question {
-            argv,
-            policy: &policy,
-            approval,
-            rules: &rules,
-            escalated: false,
-            sandboxed: true,
-            proposed: None,
-        })
-    };
-    assert_eq!(ask(&argv), Decision::Allow { outside: false });
-    assert!(matches!(ask(&bash("rm -rf buil")), Decision::Ask { proposed: None, .. }));
-}
-
-#[test]
 fn only_narrow_prefixes_are_offered() {
     let offered = |script: &str, wish: Option<&str>| {
         let (argv, wish) = (bash(script), wish.map(words));
@@ -312,7 +290,7 @@ fn rule_files_of_codex_are_read() {
     assert_eq!(found.problem, None);
     let mut rules = Rules::of(found.rules);
     rules.programs = found.programs;
-    let verdict = |text: &str| rules.strictest(&[], &[words(text)]).map(|word| format!("{word:?}"));
+    let verdict = |text: &str| rules.strictest(&[words(text)]).map(|word| format!("{word:?}"));
     #[rustfmt::skip]
     let table = [
         ("git fetch x",          Some("Allow")),

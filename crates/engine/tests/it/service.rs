@@ -4,7 +4,7 @@ mod crowd;
 
 mod kept;
 
-mod peer;
+pub(crate) mod peer;
 
 mod protocol;
 

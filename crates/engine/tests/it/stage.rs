@@ -12,7 +12,7 @@ use bindery_engine::guard::{Guard, NoFence};
 use bindery_engine::item::{CustomCall, FunctionCall, HistoryItem, Item, Message, Role};
 use bindery_engine::model::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest};
 use bindery_engine::outlet::{Outlet, Refusal};
-use bindery_engine::prompter::{ExecForm, PlainPrompter, Profile};
+use bindery_engine::prompter::{ExecForm, PlainPrompter, Profile, Prompter};
 use bindery_engine::thread::{
     Entry, Journal, JournalError, Makings, Standing, Thread, ThreadSettings, TurnInput,
     system_clock,
@@ -191,6 +191,8 @@ pub(crate) struct Setting {
     /// Answers in the script's place.
     pub(crate) other: Option<Arc<dyn Model>>,
     pub(crate) profile: Profile,
+    /// Makes prompts in place of one that tells nothing.
+    pub(crate) prompter: Option<Arc<dyn Prompter>>,
     pub(crate) answerer: Answerer,
     pub(crate) guard: Arc<dyn Guard>,
     pub(crate) change: Box<dyn FnOnce(&mut ThreadSettings)>,
@@ -203,6 +205,7 @@ impl Setting {
             script,
             other: None,
             profile,
+            prompter: None,
             answerer: Box::new(|_, _| None),
             guard: Arc::new(NoFence),
             change: Box::new(|_| {}),
@@ -247,11 +250,12 @@ impl Setting {
             open: Arc::default(),
         });
         let book = Arc::new(Book { entries: Mutex::default(), room: Mutex::new(usize::MAX) });
+        let plain = PlainPrompter { profile: self.profile };
         let makings = Makings {
             model: self.other.unwrap_or_else(|| Arc::clone(&model) as _),
             outlet: Arc::clone(&ears) as _,
             journal: Arc::clone(&book) as _,
-            prompter: Arc::new(PlainPrompter { profile: self.profile }),
+            prompter: self.prompter.unwrap_or_else(|| Arc::new(plain)),
             guard: self.guard,
             clock: system_clock,
         };

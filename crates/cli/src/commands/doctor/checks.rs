@@ -15,7 +15,7 @@ use crate::server::WhichCodex;
 /// Runs every check that can be run.
 pub(super) async fn all(which: &WhichCodex) -> Vec<Finding> {
     let mut findings = codexes(which).await;
-    findings.push(engine());
+    findings.extend(engine());
     findings
 }
 
@@ -46,8 +46,8 @@ async fn codexes(which: &WhichCodex) -> Vec<Finding> {
     findings
 }
 
-/// What runs where there is no Codex.
-fn engine() -> Finding {
+/// What runs where there is no Codex, and what it makes of the settings.
+fn engine() -> Vec<Finding> {
     let here = std::env::current_dir().unwrap_or_default();
     let house = bindery::engine_house(&EngineOptions::default());
     let outfit = house.and_then(|house| house.outfit(&here).map_err(EngineError::from));
@@ -55,20 +55,20 @@ fn engine() -> Finding {
         Ok(outfit) => outfit,
         Err(err) => {
             let finding = Finding::new("engine", Status::Warning, err.to_string());
-            return err.hint().into_iter().fold(finding, |finding, hint| finding.hint(hint));
+            return vec![err.hint().into_iter().fold(finding, |finding, hint| finding.hint(hint))];
         }
     };
     let version = env!("CARGO_PKG_VERSION");
-    match outfit.demo {
-        true => {
-            let text = format!("{version}   demo model: no real model answers");
-            Finding::new("engine", Status::Ok, text)
-        }
-        false => {
-            let text = format!("{version}   {} of {}", outfit.model, outfit.name);
-            Finding::new("engine", Status::Ok, text)
-        }
-    }
+    let text = match outfit.demo {
+        true => format!("{version}   demo model: no real model answers"),
+        false => format!("{version}   {} of {}", outfit.model, outfit.name),
+    };
+    let notices = outfit.notices.into_iter();
+    let notices = notices.map(|notice| Finding::new("settings", Status::Warning, notice));
+    let aside = outfit.aside.into_iter();
+    let aside = aside.map(|aside| Finding::new("settings", Status::Ok, aside));
+    let first = Finding::new("engine", Status::Ok, text);
+    std::iter::once(first).chain(notices).chain(aside).collect()
 }
 
 fn failed(name: &'static str, err: &bindery::Error) -> Finding {

@@ -62,7 +62,7 @@ impl Show {
         if self.full {
             out.write_all(page.texts().as_bytes())?;
         }
-        for notice in &config.notices {
+        for notice in config.notices.iter().chain(&config.aside()) {
             writeln!(err, "note: {}", visible(notice))?;
         }
         Ok(())
@@ -94,7 +94,7 @@ fn as_json(config: &Config, blocks: &[Block], full: bool) -> Value {
         "blocks": blocks.iter().map(block).collect::<Vec<_>>(),
         "bytes": blocks.iter().map(|block| block.bytes).sum::<usize>(),
         "tokens": blocks.iter().map(|block| block.tokens).sum::<u64>(),
-        "notices": config.notices,
+        "notices": config.notices.iter().chain(&config.aside()).collect::<Vec<_>>(),
     })
 }
 

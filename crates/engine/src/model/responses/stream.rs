@@ -1,5 +1,6 @@
 //! The stream of the Responses API, event by event.
 
+use bindery_core::open::{Open, tag_of};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -58,8 +59,8 @@ impl<'a> Reader<'a> {
         self.understood += 1;
         let delta = || event.delta.clone().unwrap_or_default();
         let tell = match event.kind.as_str() {
-            "response.output_item.added" => event.item.map(|item| self.begun(item)),
-            "response.output_item.done" => event.item.map(|item| self.done(item)),
+            "response.output_item.added" => event.item.and_then(|item| self.begun(item)),
+            "response.output_item.done" => event.item.and_then(|item| self.done(item)),
             "response.output_text.delta" => Some(ModelEvent::Text(delta())),
             "response.reasoning_summary_part.added" => Some(ModelEvent::SummaryPart),
             "response.reasoning_summary_text.delta" => Some(ModelEvent::Summary(delta())),
@@ -100,11 +101,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn begun(&mut self, item: Value) -> ModelEvent {
+    fn begun(&mut self, item: Value) -> Option<ModelEvent> {
         if let (Some(id), Some(call)) = (item["id"].as_str(), item["call_id"].as_str()) {
             self.calls.push((id.to_owned(), call.to_owned()));
         }
-        ModelEvent::ItemBegun(self.names.restore(HistoryItem::from_value(item)))
+        Some(ModelEvent::ItemBegun(self.names.restore(read(item)?)))
     }
 
     /// Some servers tell the items in the response alone.
@@ -113,18 +114,35 @@ impl<'a> Reader<'a> {
             Value::Array(items) if self.items == 0 => items,
             _ => Vec::new(),
         };
-        let told = output.into_iter().map(|item| self.done(item)).collect();
+        let told = output.into_iter().filter_map(|item| self.done(item)).collect();
         Step::Done(answered(&response), told)
     }
 
-    fn done(&mut self, item: Value) -> ModelEvent {
+    fn done(&mut self, item: Value) -> Option<ModelEvent> {
         self.items += 1;
-        ModelEvent::ItemDone(self.names.restore(HistoryItem::from_value(item)))
+        Some(ModelEvent::ItemDone(self.names.restore(read(item)?)))
     }
 
     fn call(&self, item_id: &str) -> Option<String> {
         self.calls.iter().rev().find(|(id, _)| id == item_id).map(|(_, call)| call.clone())
     }
+}
+
+/// An item as the history keeps it. One of a kind that we know and in a shape that nobody does is
+/// skipped, as Codex skips it: sent back, it would be refused in every turn that follows.
+pub(super) fn read(item: Value) -> Option<HistoryItem> {
+    match HistoryItem::from_value(item) {
+        Open::Unknown { raw, why } if !raw.is_object() || is_known(tag_of(&raw, "type")) => {
+            tracing::warn!(why, "skipped an item of a model's that cannot be read");
+            None
+        }
+        item => Some(item),
+    }
+}
+
+fn is_known(kind: &str) -> bool {
+    let known = ["message", "reasoning", "function_call", "custom_tool_call"];
+    kind.is_empty() || known.contains(&kind.trim_end_matches("_output"))
 }
 
 /// The end of a response, from the response itself.

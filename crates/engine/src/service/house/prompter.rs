@@ -84,7 +84,6 @@ impl Prompter for HousePrompter {
         told: Option<&'a Value>,
     ) -> BoxFuture<'a, Context> {
         let (config, scene) = (self.config.clone(), scene(&self.config, standing));
-        // What another program told in its own way is told again in ours.
         let told: Snapshot =
             told.and_then(|told| serde_json::from_value(told.clone()).ok()).unwrap_or_default();
         Box::pin(async move {
@@ -103,6 +102,11 @@ impl Prompter for HousePrompter {
                 },
             }
         })
+    }
+
+    fn recalled(&self, standing: &Standing, history: &[HistoryItem]) -> Option<Value> {
+        let told = Snapshot::of_history(history, standing.developer_instructions.as_deref());
+        serde_json::to_value(told).ok()
     }
 
     fn user<'a>(

@@ -29,5 +29,6 @@ pub(super) fn plain(config: &Config) -> Provider {
         Placement::System => model::Placement::System,
     };
     provider.images = config.entry.images;
+    provider.service_tier = config.service_tier.clone();
     provider
 }
