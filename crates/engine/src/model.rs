@@ -6,6 +6,8 @@ mod provider;
 
 mod sse;
 
+mod clients;
+
 mod http;
 
 mod classify;
@@ -36,15 +38,16 @@ use tokio::sync::mpsc;
 use crate::item::HistoryItem;
 use crate::tokens::TokenCount;
 
+pub use clients::Clients;
 pub use demo::{LABEL as DEMO_LABEL, NAME as DEMO_MODEL};
 pub use provider::{DeveloperRole, Placement, Provider, Wire};
 
 /// The model these settings lead to. Nothing is read or connected before it is asked; settings that
 /// lead nowhere are told then.
-pub fn open(provider: &Provider) -> Arc<dyn Model> {
+pub fn open(provider: &Provider, clients: &Clients) -> Arc<dyn Model> {
     match provider.wire {
-        Wire::Responses => Arc::new(responses::Responses::new(provider)),
-        Wire::Chat => Arc::new(chat::Chat::new(provider)),
+        Wire::Responses => Arc::new(responses::Responses::new(provider, clients)),
+        Wire::Chat => Arc::new(chat::Chat::new(provider, clients)),
         Wire::Demo => Arc::new(demo::Demo),
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use stream::{Progress, Reader};
 
 use super::classify::{Again, Failure};
+use super::clients::Clients;
 use super::dialect::{Dialect, Names};
 use super::fit::fit;
 use super::http::{self, Shape};
@@ -55,8 +56,8 @@ struct Body {
 }
 
 impl Chat {
-    pub(super) fn new(provider: &Provider) -> Self {
-        let server = Server::new(provider, &["chat", "completions"]);
+    pub(super) fn new(provider: &Provider, clients: &Clients) -> Self {
+        let server = Server::new(provider, &["chat", "completions"], clients);
         Self { provider: provider.clone(), server }
     }
 

@@ -1,25 +1,21 @@
-//! HTTP to a model's server: one client per provider, made when the first request needs it.
+//! HTTP to a model's server.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Url};
-use tokio::sync::OnceCell;
+use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::bytes::Bytes;
 
 use super::classify::{self, Again, Failure, Told};
+use super::clients::Clients;
 use super::sse::{Event, Parser};
 use super::{Fault, ModelError, Provider};
-use crate::tls::{self, is_loopback};
+use crate::tls;
 
 /// What we call ourselves to servers.
-const ORIGINATOR: &str = "bindery";
-
-/// A server that is there takes the connection within this.
-const CONNECT: Duration = Duration::from_secs(30);
+pub(super) const ORIGINATOR: &str = "bindery";
 
 /// More of an error's body nobody reads.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -30,7 +26,7 @@ const MAX_ANSWER: usize = 256 * 1024 * 1024;
 /// A way to one address of a server.
 pub(super) struct Http {
     target: Result<Target, ModelError>,
-    client: OnceCell<Client>,
+    clients: Clients,
     authority: Option<PathBuf>,
     idle: Duration,
 }
@@ -42,10 +38,10 @@ struct Target {
 
 impl Http {
     /// Reads the settings; what is wrong with them is told when one asks.
-    pub(super) fn new(provider: &Provider, path: &[&str]) -> Self {
+    pub(super) fn new(provider: &Provider, path: &[&str], clients: &Clients) -> Self {
         let target = Target::new(provider, path);
         let (authority, idle) = (provider.authority.clone(), provider.idle_timeout);
-        Self { target, client: OnceCell::new(), authority, idle }
+        Self { target, clients: clients.clone(), authority, idle }
     }
 
     /// Posts once. What is not a success is classified.
@@ -56,8 +52,7 @@ impl Http {
     ) -> Result<Response, Failure> {
         let fixed = |error: &ModelError| Failure { error: error.clone(), again: Again::Never };
         let target = self.target.as_ref().map_err(fixed)?;
-        let make = || make(target.url.clone(), self.authority.clone());
-        let client = self.client.get_or_try_init(make).await?;
+        let client = self.clients.to(&target.url, self.authority.as_deref()).await?;
         let mut request =
             client.post(target.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
         for (name, value) in headers {
@@ -252,53 +247,6 @@ fn headers(provider: &Provider) -> Result<HeaderMap, ModelError> {
     Ok(headers)
 }
 
-/// Reading the system's certificates takes longer than a whole turn on a local model, so that plain
-/// HTTP goes without, and HTTPS reads them away from the others' threads.
-async fn make(url: Url, authority: Option<PathBuf>) -> Result<Client, Failure> {
-    let agent = format!(
-        "{ORIGINATOR}/{} ({}; {})",
-        env!("CARGO_PKG_VERSION"),
-        std::env::consts::OS,
-        std::env::consts::ARCH,
-    );
-    let builder = Client::builder()
-        .user_agent(agent)
-        .connect_timeout(CONNECT)
-        .redirect(reqwest::redirect::Policy::none());
-    let builder = if is_loopback(&url) { builder.no_proxy() } else { builder };
-    let wrong = |err: &dyn std::fmt::Display| {
-        let words = format!("cannot speak HTTP: {err}");
-        Failure::new(Fault::Transport, Again::Never, words)
-    };
-    if url.scheme() == "http" && (is_loopback(&url) || !has_secure_proxy()) {
-        let builder = builder.tls_backend_preconfigured(trust_nobody().map_err(|err| wrong(&err))?);
-        return builder.build().map_err(|err| wrong(&err));
-    }
-    // Somebody else may have named one; any will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let build = move || {
-        let builder = tls::trusting(builder, authority.as_deref())?;
-        builder.build().map_err(|err| causes(&err))
-    };
-    let built = tokio::task::spawn_blocking(build).await;
-    built.map_err(|err| wrong(&err))?.map_err(|err| wrong(&err))
-}
-
-fn trust_nobody() -> Result<rustls::ClientConfig, rustls::Error> {
-    let ring = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(ring)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
-    Ok(config)
-}
-
-/// A plain request may still go through a proxy that is spoken to over TLS.
-fn has_secure_proxy() -> bool {
-    let names = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    names.iter().any(|name| std::env::var(name).is_ok_and(|value| value.starts_with("https:")))
-}
-
 async fn refusal(mut response: Response, deadline: Instant) -> Failure {
     let status = response.status();
     let retry_after = retry_after(response.headers());
@@ -368,7 +316,7 @@ fn place(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-fn causes(err: &dyn std::error::Error) -> String {
+pub(super) fn causes(err: &dyn std::error::Error) -> String {
     let mut words = err.to_string();
     let mut source = err.source();
     while let Some(cause) = source {

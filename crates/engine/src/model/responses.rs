@@ -15,6 +15,7 @@ pub(super) use body::SCHEMA_NAME;
 use stream::{Reader, Step};
 
 use super::classify::{self, Again, Failure, Told};
+use super::clients::Clients;
 use super::dialect::Names;
 use super::http::{self, Shape};
 use super::wire::{Server, headers, tell};
@@ -27,8 +28,9 @@ pub(super) struct Responses {
 }
 
 impl Responses {
-    pub(super) fn new(provider: &Provider) -> Self {
-        Self { provider: provider.clone(), server: Server::new(provider, &["responses"]) }
+    pub(super) fn new(provider: &Provider, clients: &Clients) -> Self {
+        let server = Server::new(provider, &["responses"], clients);
+        Self { provider: provider.clone(), server }
     }
 
     async fn ask(

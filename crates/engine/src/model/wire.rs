@@ -5,6 +5,7 @@ use tokio::sync::mpsc;
 use tokio_util::bytes::Bytes;
 
 use super::classify::Failure;
+use super::clients::Clients;
 use super::http::Http;
 use super::retry::{self, Pace};
 use super::{Answered, Fault, ModelError, ModelEvent, ModelRequest, Provider};
@@ -19,8 +20,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(provider: &Provider, path: &[&str]) -> Self {
-        Self { http: Http::new(provider, path), pace: Pace::of(provider) }
+    pub(super) fn new(provider: &Provider, path: &[&str], clients: &Clients) -> Self {
+        Self { http: Http::new(provider, path, clients), pace: Pace::of(provider) }
     }
 
     /// Posts a body and has what comes back read.

@@ -18,7 +18,7 @@ use crate::config::{
 use crate::exec::keeper;
 use crate::guard::{Fenced, Guard, NoFence};
 use crate::mcp;
-use crate::model;
+use crate::model::{self, Clients};
 use crate::prompt::SectionKind;
 use crate::prompt::context::{Context, ThreadScene};
 use crate::thread::{Approval, Sandbox, Standing};
@@ -31,6 +31,7 @@ pub struct House {
     /// The program that puts commands into a sandbox.
     helper: Option<PathBuf>,
     without_rules: bool,
+    clients: Clients,
 }
 
 /// What the engine would run on, for people.
@@ -55,7 +56,7 @@ pub struct Outfit {
 impl House {
     /// A house of this home, with settings over those of its files.
     pub fn new(home: Home, overrides: Vec<(String, toml::Value)>) -> Self {
-        Self { home, overrides, helper: None, without_rules: false }
+        Self { home, overrides, helper: None, without_rules: false, clients: Clients::default() }
     }
 
     /// Fences commands in with this program, which calls [`crate::sandbox::enter`] when it is told
@@ -149,7 +150,7 @@ impl Supply for House {
         let developer = wish.developer_instructions.clone();
         standing.developer_instructions = developer.or(config.developer_instructions.clone());
         let provider = config.provider.id.clone();
-        let model = model::open(&provider::plain(&config));
+        let model = model::open(&provider::plain(&config), &self.clients);
         let mut warnings = config.notices.clone();
         let (mcp, notices) = mcp::read(&config.mcp_servers, &self.home);
         warnings.extend(notices);

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bindery_engine::item::HistoryItem;
-use bindery_engine::model::{self, Fault, ModelEvent, ModelRequest, Provider, Wire};
+use bindery_engine::model::{Fault, ModelEvent, ModelRequest, Provider, Wire};
 use bindery_testkit::model::{Model, Reply, Script, Step};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::stage::Setting;
-use crate::wires::{Asked, LIMIT, WIRES, ask, provider, request};
+use crate::wires::{Asked, LIMIT, WIRES, ask, opened, provider, request};
 
 fn event(kind: &str, mut fields: Value) -> Step {
     fields["type"] = json!(kind);
@@ -157,7 +157,7 @@ async fn an_item_that_was_skipped_is_never_sent_back() {
         Reply::new([Step::Item { item: broken }, Step::text("First.")]),
         Reply::text("Second."),
     ]));
-    let stage = Setting::on(model::open(&provider(Wire::Responses, &model))).open();
+    let stage = Setting::on(opened(&provider(Wire::Responses, &model))).open();
     stage.turn("one").await;
     assert_eq!(stage.turn("two").await["status"], "completed");
     let sent = model.bodies()[1]["input"].clone();
@@ -307,7 +307,7 @@ async fn silence_is_counted_from_event_to_event() {
 /// How long is waited before the first repeat.
 async fn wait_before_repeat(step: Step) -> Duration {
     let model = Model::start(Script::new([Reply::new([step]).always()]));
-    let opened = model::open(&provider(Wire::Responses, &model));
+    let opened = opened(&provider(Wire::Responses, &model));
     let (sender, mut heard) = mpsc::channel(64);
     let repeat = async {
         loop {
@@ -376,7 +376,7 @@ async fn a_repeat_is_told_with_its_number_and_its_cause() {
         Reply::new([Step::begin("Ha"), Step::Cut]).times(2),
         Reply::text("Whole."),
     ]));
-    let stage = Setting::on(model::open(&provider(Wire::Responses, &model))).open();
+    let stage = Setting::on(opened(&provider(Wire::Responses, &model))).open();
     assert_eq!(stage.turn("go").await["status"], "completed");
     for (at, message) in ["Reconnecting... 1/2", "Reconnecting... 2/2"].into_iter().enumerate() {
         let told = stage.wait("error", at).await;

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use bindery_core::part::Part;
-use bindery_engine::model::{Provider, Wire, open};
+use bindery_engine::model::{Provider, Wire};
 use bindery_engine::prompter::{ExecForm, PatchForm};
 use bindery_engine::thread::{Sandbox, TurnInput};
 use bindery_testkit::model::{Model, Reply, Script, Step};
 use serde_json::{Value, json};
 
 use crate::stage::{Setting, Stage, plan};
-use crate::wires::{WIRES, provider};
+use crate::wires::{WIRES, opened, provider};
 
 fn stage(wire: Wire, model: &Model) -> Stage {
     on(&provider(wire, model))
 }
 
 fn on(provider: &Provider) -> Stage {
-    Setting::on(open(provider))
+    Setting::on(opened(provider))
         .profile(|profile| {
             profile.exec = ExecForm::Unified;
             profile.patch = PatchForm::Freeform;

@@ -1,13 +1,16 @@
 //! Both wires against the scripted model: the same script gives the same items.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bindery_engine::item::{HistoryItem, Message, Role};
 use bindery_engine::model::{
-    self, Answered, ModelError, ModelEvent, ModelRequest, Provider, ToolSpec, Wire,
+    self, Answered, Clients, ModelError, ModelEvent, ModelRequest, Provider, ToolSpec, Wire,
 };
 use bindery_testkit::model::{Model, Reply, Script, Step};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -68,9 +71,14 @@ pub(crate) fn request(text: &str) -> ModelRequest {
     }
 }
 
+/// A model that shares its connections with no other.
+pub(crate) fn opened(provider: &Provider) -> Arc<dyn model::Model> {
+    model::open(provider, &Clients::default())
+}
+
 /// Asks, and hears everything.
 pub(crate) async fn ask(provider: &Provider, request: ModelRequest) -> Asked {
-    let model = model::open(provider);
+    let model = opened(provider);
     let (sender, mut heard) = mpsc::channel(1);
     let listening = async {
         let mut events = Vec::new();
@@ -214,7 +222,7 @@ async fn headers_and_queries_reach_the_server() {
 async fn whoever_stops_listening_ends_the_request() {
     for wire in WIRES {
         let model = Model::start(vec![Reply::new([Step::begin("Once"), Step::Silence])]);
-        let opened = model::open(&provider(wire, &model));
+        let opened = opened(&provider(wire, &model));
         let (sender, mut heard) = mpsc::channel(64);
         let mut asking = opened.answer(request("go"), sender);
         let begun = async {
@@ -231,4 +239,54 @@ async fn whoever_stops_listening_ends_the_request() {
         drop(asking);
         timeout(LIMIT, model.wait_for_hang_ups(1)).await.expect("the server sees it");
     }
+}
+
+#[tokio::test]
+async fn threads_share_a_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let base_url = format!("http://{}/v1", listener.local_addr().expect("its address"));
+    let server = tokio::spawn(async move {
+        let mut connections = 0;
+        let mut asked = 0;
+        while asked < 2 {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            connections += 1;
+            asked += answer_all(stream, 2 - asked).await;
+        }
+        connections
+    });
+    let provider = Provider::new(Wire::Responses, base_url);
+    let clients = Clients::default();
+    for _ in 0..2 {
+        let (sender, _heard) = mpsc::channel(64);
+        let answer = model::open(&provider, &clients).answer(request("go"), sender).await;
+        answer.expect("an answer");
+    }
+    assert_eq!(timeout(LIMIT, server).await.expect("in time").expect("no panic"), 1);
+}
+
+/// Answers so many questions, as long as they come on this connection; gives how many came.
+async fn answer_all(stream: TcpStream, most: usize) -> usize {
+    let body = json!({ "id": "r", "status": "completed", "output": [] }).to_string();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length";
+    let mut stream = BufReader::new(stream);
+    for answered in 0..most {
+        let mut length = None;
+        loop {
+            let mut line = String::new();
+            if stream.read_line(&mut line).await.unwrap_or(0) == 0 {
+                return answered;
+            }
+            let line = line.trim().to_ascii_lowercase();
+            length = line.strip_prefix("content-length: ").map(str::to_owned).or(length);
+            if line.is_empty() {
+                break;
+            }
+        }
+        let length = length.expect("a length").parse().expect("a number");
+        stream.read_exact(&mut vec![0; length]).await.expect("a body");
+        let answer = format!("{head}: {}\r\n\r\n{body}", body.len());
+        stream.write_all(answer.as_bytes()).await.expect("it listens");
+    }
+    most
 }
