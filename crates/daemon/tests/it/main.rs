@@ -5,8 +5,6 @@ mod store;
 
 mod front;
 
-mod load;
-
 mod matrix;
 
 mod schemathesis;
