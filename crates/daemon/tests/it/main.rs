@@ -5,6 +5,8 @@ mod store;
 
 mod front;
 
+mod hooks;
+
 mod matrix;
 
 mod schemathesis;
