@@ -33,6 +33,8 @@ pub struct Config {
     pub workers: WorkerConfig,
     /// Turns and their questions.
     pub turns: TurnConfig,
+    /// Webhooks.
+    pub webhooks: WebhookConfig,
     /// What is logged, and how.
     pub log: Log,
     /// Who is told what took how long.
@@ -51,6 +53,7 @@ impl Default for Config {
             store: StoreConfig::default(),
             workers: WorkerConfig::default(),
             turns: TurnConfig::default(),
+            webhooks: WebhookConfig::default(),
             log: Log::default(),
             traces: TraceConfig::default(),
         }
@@ -164,6 +167,24 @@ pub struct TurnConfig {
 impl Default for TurnConfig {
     fn default() -> Self {
         Self { answer_seconds: 24 * 60 * 60, idle_seconds: 30 * 60 }
+    }
+}
+
+/// Webhooks that are told of something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WebhookConfig {
+    /// How often a delivery is tried.
+    pub attempts: u32,
+    /// The pause after the first try, in seconds; each is twice the one before, up to an hour.
+    pub pause_seconds: f64,
+    /// How long a receiver may take, in seconds.
+    pub answer_seconds: f64,
+}
+
+impl Default for WebhookConfig {
+    fn default() -> Self {
+        Self { attempts: 10, pause_seconds: 2.0, answer_seconds: 10.0 }
     }
 }
 

@@ -26,6 +26,8 @@ pub mod turns;
 
 pub mod interrupts;
 
+pub mod deliveries;
+
 pub mod sessions;
 
 pub mod uploads;
@@ -87,6 +89,7 @@ fn native() -> Vec<Route> {
         route("/v1/interrupts/{token}", GET, get(interrupts::read)),
         route("/v1/interrupts/{token}/answer", POST, post(interrupts::answer)),
         route("/v1/interrupts/{token}/ask-again", POST, post(interrupts::ask_again)),
+        route("/v1/deliveries", GET, get(deliveries::list)),
         route("/v1/sessions", GET, get(sessions::list)),
         route("/v1/sessions/{session}", GET, get(sessions::read)),
         route("/v1/sessions/{session}/transcript", GET, get(sessions::transcript)),

@@ -63,14 +63,6 @@ pub struct Server {
 impl Server {
     /// Opens the store, takes up what was left, and listens.
     pub async fn start(config: Config, program: Program) -> Result<Self, Error> {
-        Self::with(config, |config, store| Workers::start(config, program, store)).await
-    }
-
-    /// The same, on workers that come from elsewhere.
-    pub async fn with(
-        config: Config,
-        workers: impl FnOnce(&Arc<Config>, Arc<dyn Store>) -> Result<Workers, Error>,
-    ) -> Result<Self, Error> {
         let config = Arc::new(absolute(config)?);
         make_data(&config.data)?;
         let lock = lock(&config.data)?;
@@ -81,8 +73,8 @@ impl Server {
         for tenant in exposed(&config.data, &tenants).await? {
             tracing::warn!(tenant, "its threads can write to our data; choose another `--data`");
         }
-        let workers = workers(&config, store.clone())?;
-        let hooks = Hooks::new(store.clone());
+        let workers = Workers::start(&config, program, store.clone())?;
+        let hooks = Hooks::new(store.clone(), &config.webhooks);
         let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
         let listening = TcpListener::bind(config.listen).await;
         let listener = listening.map_err(|err| unheard(&config, &err))?;

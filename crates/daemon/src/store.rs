@@ -15,8 +15,8 @@ use thiserror::Error;
 
 pub use self::change::{Change, TurnEnd};
 pub use self::record::{
-    Chunk, Delivery, InterruptRow, InterruptState, ThreadRow, TokenRow, TurnKind, TurnRow,
-    TurnState, WorkerRow,
+    Chunk, Delivery, DeliveryCounts, InterruptRow, InterruptState, ThreadRow, TokenRow, TurnKind,
+    TurnRow, TurnState, WorkerRow,
 };
 use crate::clock::Millis;
 use crate::tenant::Tenant;
@@ -49,6 +49,9 @@ pub enum StoreError {
 
 /// What a read or write of the store gives.
 pub type Stored<T> = BoxFuture<'static, Result<T, StoreError>>;
+
+/// Deliveries that wait for one receiver at most, and given up ones kept of a tenant.
+pub const DELIVERIES: u32 = 1000;
 
 /// Which interrupts to list.
 #[derive(Clone, Debug, Default)]
@@ -128,11 +131,18 @@ pub trait Store: Send + Sync + 'static {
     /// Workers that may be running.
     fn workers(&self) -> Stored<Vec<WorkerRow>>;
 
-    /// Webhook deliveries that are due, oldest first.
-    fn due(&self, now: Millis, limit: usize) -> Stored<Vec<Delivery>>;
+    /// Webhook deliveries that are due: of each receiver its oldest alone, of each tenant so many
+    /// receivers at most; the first of all tenants before the second of any.
+    fn due(&self, now: Millis, limit: usize, of_tenant: usize) -> Stored<Vec<Delivery>>;
 
-    /// When the next delivery is due.
-    fn next_due(&self) -> Stored<Option<Millis>>;
+    /// When, after this time, the next one is.
+    fn next_due(&self, now: Millis) -> Stored<Option<Millis>>;
+
+    /// A tenant's deliveries that wait or were given up, oldest first, at most 1,000.
+    fn deliveries(&self, tenant: &str) -> Stored<Vec<Delivery>>;
+
+    /// How many deliveries there are, of all tenants.
+    fn delivery_counts(&self) -> Stored<DeliveryCounts>;
 
     /// Waits until everything confirmed is written, and closes.
     fn close(&self) -> Stored<()>;

@@ -217,6 +217,11 @@ impl Runner {
         self.inner.live().len()
     }
 
+    /// The webhooks.
+    pub fn hooks(&self) -> &Hooks {
+        &self.inner.hooks
+    }
+
     /// The workers.
     pub fn workers(&self) -> &Workers {
         &self.inner.workers

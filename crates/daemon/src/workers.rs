@@ -115,11 +115,6 @@ impl Workers {
         Ok(Self::with(config, program, starter, Kinds::default(), Obituaries::default()))
     }
 
-    /// Workers that come from elsewhere.
-    pub fn from_starter(config: &Arc<Config>, program: Program, starter: Arc<dyn Starter>) -> Self {
-        Self::with(config, program, starter, Kinds::default(), Obituaries::default())
-    }
-
     /// Workers of which none is started: to see what there would be.
     pub(crate) fn described(config: &Arc<Config>, program: Program) -> Self {
         let starter = Arc::new(bindery_client::pool::Spawn::default());

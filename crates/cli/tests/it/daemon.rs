@@ -1,7 +1,7 @@
 //! A running `bindery serve`, which can be killed and started again.
 
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bindery_testkit::backend::Server;
@@ -72,10 +72,7 @@ impl Daemon {
 
     /// The numbers of the worker processes.
     pub(crate) fn workers(&self) -> Vec<i32> {
-        let folders = std::fs::read_dir(self.data().join("workers")).into_iter().flatten();
-        let pids = folders.flatten().map(|folder| folder.path().join("pid"));
-        let read = |path| std::fs::read_to_string(path).ok()?.trim().parse().ok();
-        pids.filter_map(read).collect()
+        workers(&self.data())
     }
 
     /// Runs `bindery tenant …` on its data; gives what it prints.
@@ -120,29 +117,51 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // Their guards end them on this word.
-        let folders = std::fs::read_dir(self.data().join("workers")).into_iter().flatten();
-        let folders: Vec<_> = folders.flatten().map(|folder| folder.path()).collect();
-        for folder in &folders {
-            let _ = std::fs::write(folder.join("stop"), "");
-        }
-        let begin = Instant::now();
-        let ended = |folder: &PathBuf| !folder.exists() || folder.join("exit").exists();
-        while !folders.iter().all(ended) && begin.elapsed() < HANG {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        end_workers(&self.data());
+    }
+}
+
+/// The folders of the workers that there are.
+fn folders(data: &Path) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(data.join("workers")).into_iter().flatten();
+    folders.flatten().map(|folder| folder.path()).collect()
+}
+
+/// The numbers of the worker processes of a daemon with these data.
+pub(crate) fn workers(data: &Path) -> Vec<i32> {
+    let read =
+        |folder: PathBuf| std::fs::read_to_string(folder.join("pid")).ok()?.trim().parse().ok();
+    folders(data).into_iter().filter_map(read).collect()
+}
+
+/// Ends the workers that a daemon has left.
+pub(crate) fn end_workers(data: &Path) {
+    let folders = folders(data);
+    // Their guards end them on this word.
+    for folder in &folders {
+        let _ = std::fs::write(folder.join("stop"), "");
+    }
+    let begin = Instant::now();
+    let ended = |folder: &PathBuf| !folder.exists() || folder.join("exit").exists();
+    while !folders.iter().all(ended) && begin.elapsed() < HANG {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 fn start(stage: &Stage, folder: &TempDir, settings: &str) -> (Child, Web) {
     let (data, config) = (folder.path().join("data"), folder.path().join("bindery.toml"));
     std::fs::write(&config, settings).unwrap();
-    let args = ["serve", "--listen", "127.0.0.1:0", "--announce"];
-    let mut command = stage.bindery(&args);
+    let mut command = stage.bindery(&["serve"]);
     if Server::current() == Server::Engine {
         command.env_remove("BINDERY_CODEX").args(["--backend", "engine"]);
     }
     command.arg("--data").arg(data).arg("--config").arg(config);
+    announced(command)
+}
+
+/// Starts a `bindery serve` and waits until it says where it is.
+pub(crate) fn announced(mut command: Command) -> (Child, Web) {
+    command.args(["--listen", "127.0.0.1:0", "--announce"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();

@@ -90,6 +90,9 @@ async fn a_webhook_serves_a_tool_and_its_failures_are_told_to_the_model() {
         (Answers::With(200, "sunny".to_owned()), "cannot be read"),
         (fine(json!({ "weather": "sunny" })), "has no `output`"),
         (fine(json!({ "error": "no such city" })), "no such city"),
+        (Answers::Closing, "connection closed"),
+        (Answers::Elsewhere("http://127.0.0.1:9/".to_owned()), "it answered 307"),
+        (Answers::Flood, "its answer is too long"),
         (Answers::Never, "did not answer in time"),
     ];
     let receiver = Receiver::new(cases.iter().map(|(answer, _)| answer.clone()).collect());

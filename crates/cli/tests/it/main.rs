@@ -89,3 +89,6 @@ mod tenant;
 
 #[cfg(target_os = "linux")]
 mod parent;
+
+#[cfg(target_os = "linux")]
+mod load;

@@ -18,6 +18,12 @@ pub(crate) enum Answers {
     With(u16, String),
     /// Not at all; the connection stays open.
     Never,
+    /// With the end of the connection.
+    Closing,
+    /// With somebody else's address.
+    Elsewhere(String),
+    /// With a body that does not end before the caller goes.
+    Flood,
 }
 
 /// A call that came.
@@ -67,6 +73,12 @@ impl Receiver {
                 match answer {
                     Answers::With(status, body) => say(&stream, *status, body),
                     Answers::Never => held.push(stream),
+                    Answers::Closing => drop(stream),
+                    Answers::Elsewhere(url) => {
+                        let head = "HTTP/1.1 307 X\r\nconnection: close\r\ncontent-length: 0";
+                        let _ = write!(&stream, "{head}\r\nlocation: {url}\r\n\r\n");
+                    }
+                    Answers::Flood => flood(&stream),
                 }
                 heard.lock().unwrap().push(call);
             }
@@ -119,6 +131,12 @@ fn read(stream: &TcpStream) -> Call {
     reader.read_exact(&mut body).unwrap();
     let body = String::from_utf8_lossy(&body).into_owned();
     Call { path, headers, body, at: Instant::now() }
+}
+
+fn flood(mut stream: &TcpStream) {
+    let head = "HTTP/1.1 200 X\r\ncontent-length: 1000000000000\r\n\r\n";
+    let _ = stream.write_all(head.as_bytes());
+    while stream.write_all(&[b' '; 1 << 16]).is_ok() {}
 }
 
 fn say(mut stream: &TcpStream, status: u16, body: &str) {

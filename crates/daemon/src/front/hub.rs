@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bindery_core::ids::ThreadId;
 use bindery_core::interrupt::Interrupt;
@@ -12,6 +13,9 @@ use tokio::sync::mpsc;
 
 /// Questions of one model response come in handfuls; more than this wait for no stream.
 const WAITING: usize = 64;
+
+/// Threads whose questions wait for a stream; a caller who is gone does not come for them.
+const THREADS: usize = 1024;
 
 /// The streams of threads, by thread; clones share them.
 #[derive(Clone, Default)]
@@ -22,8 +26,8 @@ pub(super) struct Hub {
 enum Place {
     /// A stream is there.
     Open(mpsc::Sender<Interrupt>),
-    /// Nobody listens yet.
-    Waiting(Vec<Interrupt>),
+    /// Nobody listens yet, since then.
+    Waiting(Instant, Vec<Interrupt>),
 }
 
 impl Hub {
@@ -31,27 +35,29 @@ impl Hub {
     pub(super) fn show(&self, interrupt: Interrupt) {
         let mut threads = self.threads();
         let thread = interrupt.thread_id.clone();
-        let place = threads.entry(thread).or_insert_with(|| Place::Waiting(Vec::new()));
+        let nobody = || Place::Waiting(Instant::now(), Vec::new());
+        let place = threads.entry(thread).or_insert_with(nobody);
         let interrupt = match place {
             Place::Open(stream) => match stream.try_send(interrupt) {
                 Ok(()) => return,
                 Err(full_or_gone) => full_or_gone.into_inner(),
             },
-            Place::Waiting(_) => interrupt,
+            Place::Waiting(..) => interrupt,
         };
         match place {
-            Place::Waiting(waiting) if waiting.len() < WAITING => waiting.push(interrupt),
+            Place::Waiting(_, waiting) if waiting.len() < WAITING => waiting.push(interrupt),
             // Unshown is unanswered, and unanswered is refused at its deadline.
-            Place::Waiting(_) => tracing::warn!(id = %interrupt.id, "a question found no room"),
-            Place::Open(_) => *place = Place::Waiting(vec![interrupt]),
+            Place::Waiting(..) => tracing::warn!(id = %interrupt.id, "a question found no room"),
+            Place::Open(_) => *place = Place::Waiting(Instant::now(), vec![interrupt]),
         }
+        make_room(&mut threads);
     }
 
     /// The questions of a thread from now on, those that wait first.
     pub(super) fn listen(&self, thread: &ThreadId) -> Questions {
         let (stream, questions) = mpsc::channel(WAITING);
         let earlier = self.threads().insert(thread.clone(), Place::Open(stream.clone()));
-        if let Some(Place::Waiting(waiting)) = earlier {
+        if let Some(Place::Waiting(_, waiting)) = earlier {
             for interrupt in waiting {
                 // There is room for all that may wait.
                 let _ = stream.try_send(interrupt);
@@ -62,6 +68,22 @@ impl Hub {
 
     fn threads(&self) -> MutexGuard<'_, HashMap<ThreadId, Place>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets what waits longest where too much does.
+fn make_room(threads: &mut HashMap<ThreadId, Place>) {
+    let waiting = threads.iter().filter_map(|(thread, place)| match place {
+        Place::Waiting(since, _) => Some((*since, thread)),
+        Place::Open(_) => None,
+    });
+    if waiting.clone().count() <= THREADS {
+        return;
+    }
+    let oldest = waiting.min_by_key(|(since, _)| *since).map(|(_, thread)| thread.clone());
+    if let Some(thread) = oldest {
+        tracing::warn!(%thread, "nobody came for its questions");
+        threads.remove(&thread);
     }
 }
 
@@ -105,6 +127,21 @@ mod tests {
             call_id: "c".into(),
             ask: Ask::UserInput { questions: Vec::new() },
         }
+    }
+
+    #[tokio::test]
+    async fn callers_who_never_come_back_take_no_more_than_their_room() {
+        let hub = Hub::default();
+        let mut listened = hub.listen(&"t".into());
+        for number in 0..THREADS + 10 {
+            let thread_id = format!("gone-{number}").as_str().into();
+            hub.show(Interrupt { thread_id, ..question("1") });
+        }
+        assert_eq!(hub.threads().len(), THREADS + 1);
+        assert!(!hub.threads().contains_key("gone-9"), "the oldest go first");
+        assert!(hub.threads().contains_key("gone-10"));
+        hub.show(question("2"));
+        assert_eq!(listened.next().await.unwrap().id.as_str(), "2", "a stream stays");
     }
 
     #[tokio::test]

@@ -32,6 +32,8 @@ pub struct Metrics {
     turns: Gauge<u64, AtomicU64>,
     queue: Gauge<u64, AtomicU64>,
     restarts: Gauge<u64, AtomicU64>,
+    webhooks: Gauge<u64, AtomicU64>,
+    webhooks_lost: Gauge<u64, AtomicU64>,
 }
 
 /// Which requests are counted together.
@@ -64,8 +66,23 @@ impl Default for Metrics {
         registry.register("turns_running", "Turns that run", turns.clone());
         registry.register("calls_waiting", "Calls that wait for a worker", queue.clone());
         registry.register("worker_failures", "Workers that ended by themselves", restarts.clone());
+        let (webhooks, webhooks_lost) = (gauge(), gauge());
+        let waiting = "Webhook deliveries that wait to be taken";
+        registry.register("webhooks_waiting", waiting, webhooks.clone());
+        let lost = "Webhook deliveries given up, and not forgotten yet";
+        registry.register("webhooks_given_up", lost, webhooks_lost.clone());
         let registry = Arc::new(registry);
-        Self { registry, requests, seconds, workers, turns, queue, restarts }
+        Self {
+            registry,
+            requests,
+            seconds,
+            workers,
+            turns,
+            queue,
+            restarts,
+            webhooks,
+            webhooks_lost,
+        }
     }
 }
 
@@ -120,6 +137,9 @@ pub async fn show(State(app): State<App>, caller: Caller) -> Result<Response, Er
     metrics.turns.set(turns);
     metrics.queue.set(queue);
     metrics.restarts.set(restarts);
+    let webhooks = app.store.delivery_counts().await?;
+    metrics.webhooks.set(webhooks.waiting.into());
+    metrics.webhooks_lost.set(webhooks.given_up.into());
     let mut text = String::new();
     encode(&mut text, &metrics.registry).map_err(|err| Error::Internal(err.to_string()))?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -9,7 +9,9 @@ use utoipa::OpenApi;
 
 use super::body::json;
 use super::problem::Problem;
-use super::{ai_sdk, health, interrupts, metrics, page, sessions, threads, turns, uploads};
+use super::{
+    ai_sdk, deliveries, health, interrupts, metrics, page, sessions, threads, turns, uploads,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -43,6 +45,7 @@ use super::{ai_sdk, health, interrupts, metrics, page, sessions, threads, turns,
         interrupts::read,
         interrupts::answer,
         interrupts::ask_again,
+        deliveries::list,
         sessions::list,
         sessions::read,
         sessions::transcript,

@@ -1,34 +1,36 @@
 //! Webhooks: signed, kept until they are taken, tried again with pauses.
+//!
+//! A receiver is told one thing at a time, in order; what it does not take holds up nobody else's.
 
-use std::sync::{Arc, OnceLock};
+mod call;
+
+mod line;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use bindery_client::tools::ToolSet;
-use reqwest::Client;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::call::Caller;
+use self::line::{AT_ONCE, Busy, OF_TENANT, Receiver};
 use super::tool;
 use crate::clock;
+use crate::config::WebhookConfig;
 use crate::error::Error;
-use crate::secret;
-use crate::store::{Change, Delivery, InterruptRow, Store};
+use crate::store::{Change, Delivery, InterruptRow, Store, StoreError};
 use crate::tenant::Tenant;
 
-/// How long a receiver may take.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long the store is left alone when it fails.
+const STORE: Duration = Duration::from_secs(2);
 
-/// How often a delivery is tried.
-const ATTEMPTS: u32 = 10;
-
-/// The first pause; each is twice the one before, up to an hour.
-const PAUSE: Duration = Duration::from_secs(2);
-
-/// Calls made at a time.
-const AT_ONCE: usize = 16;
+/// The longest pause between two tries.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// The webhooks of all tenants; clones share them.
 #[derive(Clone)]
@@ -38,15 +40,27 @@ pub struct Hooks {
 
 struct Inner {
     store: Arc<dyn Store>,
-    /// Made when first used: most daemons call nobody.
-    client: OnceLock<Client>,
+    caller: Caller,
     wake: Notify,
+    attempts: u32,
+    /// The first of the pauses.
+    pause: Duration,
+    /// How long a receiver may take.
+    limit: Duration,
 }
 
 impl Hooks {
     /// Webhooks whose deliveries are kept in this store.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        let inner = Inner { store, client: OnceLock::new(), wake: Notify::new() };
+    pub fn new(store: Arc<dyn Store>, config: &WebhookConfig) -> Self {
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST);
+        let inner = Inner {
+            store,
+            caller: Caller::default(),
+            wake: Notify::new(),
+            attempts: config.attempts,
+            pause: seconds(config.pause_seconds).min(LONGEST),
+            limit: seconds(config.answer_seconds).min(LONGEST),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -66,12 +80,14 @@ impl Hooks {
                 body: body.to_string(),
                 attempts: 0,
                 due: row.opened,
+                why: None,
+                given_up: None,
             })
         });
         Ok(deliveries.collect())
     }
 
-    /// There may be something to deliver.
+    /// There is something to deliver.
     pub fn wake(&self) {
         self.inner.wake.notify_one();
     }
@@ -90,132 +106,111 @@ impl Hooks {
         body: String,
         limit: Duration,
     ) -> Result<Vec<u8>, String> {
-        let time = clock::now() / 1000;
-        let signature = secret::sign(secret, time, body.as_bytes());
-        let request = self
-            .client()?
-            .post(url)
-            .timeout(limit)
-            .header("content-type", "application/json")
-            .header("bindery-delivery", id)
-            .header("bindery-signature", format!("t={time},v1={signature}"))
-            .body(body);
-        let reply = request.send().await.map_err(|err| in_words(&err))?;
-        let status = reply.status();
-        let body = bounded(reply).await?;
-        if status.is_success() { Ok(body) } else { Err(format!("it answered {status}")) }
+        self.inner.caller.ask(url, secret, id, body, limit).await
     }
 
     /// Delivers what is due until it is told to stop.
+    ///
+    /// What is cut short is still in the store, and delivered by the next daemon.
     pub async fn run(self, stop: CancellationToken) {
+        let (mut calls, mut busy) = (FuturesUnordered::new(), Busy::default());
         loop {
-            // What is cut short here is still in the store, and delivered by the next daemon.
-            let round = tokio::select! {
+            let found = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                round = self.round() => round,
+                found = self.look(&busy) => found,
             };
-            let pause = match round {
-                Ok(pause) => pause,
-                Err(err) => {
-                    tracing::error!(%err, "webhooks cannot be looked up");
-                    PAUSE
-                }
-            };
+            let (due, pause) = found.unwrap_or_else(|err| {
+                tracing::error!(%err, "webhooks cannot be looked up");
+                (Vec::new(), STORE)
+            });
+            for delivery in due {
+                busy.begin(&delivery);
+                calls.push(self.deliver(delivery));
+            }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
+                Some(receiver) = calls.next() => busy.end(&receiver),
                 () = self.inner.wake.notified() => {}
                 () = sleep(pause) => {}
             }
         }
     }
 
-    /// Delivers what is due; gives how long nothing will be.
-    async fn round(&self) -> Result<Duration, Error> {
-        let due = self.inner.store.due(clock::now(), AT_ONCE).await?;
-        let full = due.len() == AT_ONCE;
-        futures_util::future::join_all(due.into_iter().map(|due| self.deliver(due))).await;
-        if full {
-            return Ok(Duration::ZERO);
-        }
-        let next = self.inner.store.next_due().await?;
-        Ok(next.map_or(Duration::from_secs(3600), clock::until))
+    /// What is to be delivered now, and how long nothing else will be unless a call ends.
+    async fn look(&self, busy: &Busy) -> Result<(Vec<Delivery>, Duration), StoreError> {
+        let (store, now) = (&self.inner.store, clock::now());
+        // Enough to find one that can be called: at most so many are busy, and as many are those
+        // of tenants who have to wait.
+        let due = store.due(now, 3 * AT_ONCE, 2 * OF_TENANT).await?;
+        let next = store.next_due(now).await?;
+        Ok((busy.choose(due), next.map_or(LONGEST, clock::until)))
     }
 
-    async fn deliver(&self, delivery: Delivery) {
-        let hook = self.secret_of(&delivery).await;
-        let outcome = match hook {
-            Some(secret) => {
-                let (url, id) = (&delivery.url, &delivery.id);
-                self.call(url, &secret, id, delivery.body.clone(), LIMIT).await.map(drop)
-            }
-            // The webhook was taken away meanwhile.
-            None => Ok(()),
+    async fn deliver(&self, delivery: Delivery) -> Receiver {
+        let receiver = Receiver::of(&delivery);
+        let kept = async {
+            let change = self.attempt(delivery).await?;
+            self.inner.store.commit(vec![change]).await
         };
-        let id = delivery.id.clone();
-        let change = match outcome {
+        if let Err(err) = kept.await {
+            tracing::error!(%err, "a webhook's outcome is not kept");
+            // It is found as it was; not at once, or a store that fails would have it called
+            // without an end.
+            sleep(STORE).await;
+        }
+        receiver
+    }
+
+    /// Calls it; gives what has become of it.
+    async fn attempt(&self, delivery: Delivery) -> Result<Change, StoreError> {
+        let Delivery { id, url, body, attempts, .. } = &delivery;
+        let (id, attempt, at) = (id.clone(), attempts + 1, clock::now());
+        let Some(secret) = self.secret_of(&delivery).await? else {
+            let why = "the webhook was taken away".to_owned();
+            tracing::info!(id, why, "a webhook is given up");
+            return Ok(Change::GiveUpDelivery { id, why, at, tried: false });
+        };
+        let told = self.inner.caller.tell(url, &secret, &id, body.clone(), self.inner.limit).await;
+        let at = clock::now();
+        Ok(match told {
             Ok(()) => Change::RemoveDelivery { id },
-            Err(why) if delivery.attempts + 1 >= ATTEMPTS => {
-                tracing::warn!(id, why, "a webhook is given up");
-                Change::RemoveDelivery { id }
+            Err(why) if attempt >= self.inner.attempts => {
+                tracing::warn!(id, why, attempt, "a webhook is given up");
+                Change::GiveUpDelivery { id, why, at, tried: true }
             }
             Err(why) => {
-                tracing::info!(id, why, attempt = delivery.attempts + 1, "a webhook failed");
-                let pause = PAUSE.saturating_mul(1 << delivery.attempts.min(11));
-                let pause = pause.min(Duration::from_secs(3600));
-                Change::RetryDelivery { id, due: clock::after(clock::now(), pause) }
+                tracing::info!(id, why, attempt, "a webhook failed");
+                let due = clock::after(at, pause(self.inner.pause, *attempts));
+                Change::RetryDelivery { id, due, why }
             }
+        })
+    }
+
+    async fn secret_of(&self, delivery: &Delivery) -> Result<Option<String>, StoreError> {
+        let Some(tenant) = self.inner.store.tenant(&delivery.tenant).await? else {
+            return Ok(None);
         };
-        if let Err(err) = self.inner.store.commit(vec![change]).await {
-            tracing::error!(%err, "a webhook's outcome is not kept");
-        }
-    }
-
-    async fn secret_of(&self, delivery: &Delivery) -> Option<String> {
-        let tenant = self.inner.store.tenant(&delivery.tenant).await.ok().flatten()?;
-        let hooks = tenant.settings.webhooks.into_iter();
-        hooks.filter(|hook| hook.url == delivery.url).map(|hook| hook.secret).next()
-    }
-
-    fn client(&self) -> Result<&Client, String> {
-        if let Some(client) = self.inner.client.get() {
-            return Ok(client);
-        }
-        // It fails only if the process has one already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        // An address is called as it was set; it leads nowhere else.
-        let builder = Client::builder().redirect(reqwest::redirect::Policy::none());
-        let client = builder.build().map_err(|err| in_words(&err))?;
-        Ok(self.inner.client.get_or_init(|| client))
+        let mut hooks = tenant.settings.webhooks.into_iter();
+        Ok(hooks.find(|hook| hook.url == delivery.url).map(|hook| hook.secret))
     }
 }
 
-/// The longest reply read.
-const REPLY: usize = 8 << 20;
-
-async fn bounded(mut reply: reqwest::Response) -> Result<Vec<u8>, String> {
-    let mut body = Vec::new();
-    while let Some(piece) = reply.chunk().await.map_err(|err| in_words(&err))? {
-        body.extend_from_slice(&piece);
-        if body.len() > REPLY {
-            return Err("its answer is too long".to_owned());
-        }
-    }
-    Ok(body)
+/// The pause after so many tries before: each twice the one before.
+fn pause(first: Duration, before: u32) -> Duration {
+    first.saturating_mul(1 << before.min(20)).min(LONGEST)
 }
 
-/// Without the address, which may hold a secret.
-fn in_words(err: &reqwest::Error) -> String {
-    let mut words = String::new();
-    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(err);
-    while let Some(err) = cause {
-        words = err.to_string();
-        cause = err.source();
-    }
-    match (err.is_timeout(), words.is_empty()) {
-        (true, _) => "it did not answer in time".to_owned(),
-        (false, true) => "it cannot be called".to_owned(),
-        (false, false) => words,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_an_hour() {
+        let first = Duration::from_secs(2);
+        let all: Vec<u64> = (0..12).map(|before| pause(first, before).as_secs()).collect();
+        assert_eq!(all, [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600]);
+        assert_eq!(pause(first, u32::MAX), LONGEST);
     }
 }

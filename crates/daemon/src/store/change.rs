@@ -136,21 +136,35 @@ pub enum Change {
         /// The worker.
         id: String,
     },
-    /// A webhook is to be called.
+    /// A webhook is to be called. Of those that wait for the same receiver only the newest
+    /// [`DELIVERIES`](super::DELIVERIES) are; the others are given up.
     AddDelivery(Delivery),
-    /// It was called, and taken or given up.
+    /// It was called, and taken.
     RemoveDelivery {
         /// The delivery.
         id: String,
     },
-    /// It was called in vain.
+    /// It was called in vain. Nothing if it was given up.
     RetryDelivery {
         /// The delivery.
         id: String,
         /// When to try again.
         due: Millis,
+        /// Why it was not taken.
+        why: String,
     },
-    /// Forgets the events of turns that ended before this time.
+    /// It is not called any more; it stays, to be seen. Nothing if it was given up before.
+    GiveUpDelivery {
+        /// The delivery.
+        id: String,
+        /// Why it was not taken.
+        why: String,
+        /// When.
+        at: Millis,
+        /// It was called once more before.
+        tried: bool,
+    },
+    /// Forgets the events of turns that ended before this time, and deliveries given up before it.
     Forget {
         /// The time.
         before: Millis,

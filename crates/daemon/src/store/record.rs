@@ -219,4 +219,17 @@ pub struct Delivery {
     pub attempts: u32,
     /// When it is tried next.
     pub due: Millis,
+    /// Why it was not taken, the last time it was tried.
+    pub why: Option<String>,
+    /// When it was given up.
+    pub given_up: Option<Millis>,
+}
+
+/// How many deliveries there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryCounts {
+    /// To be made.
+    pub waiting: u32,
+    /// Given up, and not forgotten yet.
+    pub given_up: u32,
 }

@@ -21,8 +21,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::write::Job;
 use super::{
-    Change, Chunk, Delivery, InterruptFilter, InterruptRow, Paging, Store, StoreError, Stored,
-    ThreadRow, TokenRow, TurnRow, WorkerRow,
+    Change, Chunk, Delivery, DeliveryCounts, InterruptFilter, InterruptRow, Paging, Store,
+    StoreError, Stored, ThreadRow, TokenRow, TurnRow, WorkerRow,
 };
 use crate::clock::Millis;
 use crate::tenant::Tenant;
@@ -202,12 +202,21 @@ impl Store for Sqlite {
         self.read(read::workers)
     }
 
-    fn due(&self, now: Millis, limit: usize) -> Stored<Vec<Delivery>> {
-        self.read(move |db| read::due(db, now, limit))
+    fn due(&self, now: Millis, limit: usize, of_tenant: usize) -> Stored<Vec<Delivery>> {
+        self.read(move |db| read::due(db, now, limit, of_tenant))
     }
 
-    fn next_due(&self) -> Stored<Option<Millis>> {
-        self.read(read::next_due)
+    fn next_due(&self, now: Millis) -> Stored<Option<Millis>> {
+        self.read(move |db| read::next_due(db, now))
+    }
+
+    fn deliveries(&self, tenant: &str) -> Stored<Vec<Delivery>> {
+        let tenant = tenant.to_owned();
+        self.read(move |db| read::deliveries(db, &tenant))
+    }
+
+    fn delivery_counts(&self) -> Stored<DeliveryCounts> {
+        self.read(read::delivery_counts)
     }
 
     fn close(&self) -> Stored<()> {

@@ -266,8 +266,11 @@ impl<'a> Flow<'a> {
             shown
         };
         if !changes.is_empty() {
+            let told = changes.iter().any(|change| matches!(change, Change::AddDelivery(_)));
             self.inner.store.commit(changes).await?;
-            self.inner.hooks.wake();
+            if told {
+                self.inner.hooks.wake();
+            }
         }
         log.show(shown);
         for (token, answer) in deliver {

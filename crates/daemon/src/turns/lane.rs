@@ -158,8 +158,9 @@ async fn run(inner: Arc<Inner>, tenant: String, thread: String) {
         let run = inner.run(&tenant, &thread, &job).instrument(job.span.clone());
         if let Err(err) = run.await {
             tracing::error!(turn = job.turn, %err, "a turn could not be kept");
-            // Nothing more can be said of it here; the next daemon finds it as it was stored.
-            inner.live().remove(&job.turn);
         }
+        // Nothing more is said of it here, also where it has not ended: the next daemon finds it as
+        // it was stored.
+        inner.live().remove(&job.turn);
     }
 }

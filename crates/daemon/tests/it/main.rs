@@ -5,7 +5,7 @@ mod store;
 
 mod front;
 
-mod load;
+mod hooks;
 
 mod matrix;
 

@@ -1,13 +1,11 @@
 //! A server in this process, and a client before it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use bindery_client::pool::Starter;
 use bindery_daemon::config::Config;
 use bindery_daemon::serve::{Leave, Server};
-use bindery_daemon::workers::{Program, Workers};
+use bindery_daemon::workers::Program;
 use bindery_testkit::codex::RealCodex;
 use futures_util::StreamExt;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -46,21 +44,6 @@ impl Stage {
         config.root = Some(root);
         let server = Server::start(config, nothing()).await.unwrap();
         Self::serving(server, data).await
-    }
-
-    /// A server whose workers come from elsewhere.
-    pub(crate) async fn on_workers(starter: Arc<dyn Starter>, root: PathBuf) -> Self {
-        let data = tempfile::tempdir().unwrap();
-        let config = Config {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            data: data.path().join("data"),
-            codex_home: Some(root.clone()),
-            root: Some(root),
-            ..Config::default()
-        };
-        let workers =
-            |config: &Arc<Config>, _| Ok(Workers::from_starter(config, nothing(), starter));
-        Self::serving(Server::with(config, workers).await.unwrap(), data).await
     }
 
     async fn serving(server: Server, data: TempDir) -> Self {
@@ -126,7 +109,6 @@ pub(crate) async fn value(response: Response) -> Value {
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) name: String,
-    pub(crate) id: Option<u64>,
     pub(crate) data: String,
 }
 
@@ -160,10 +142,9 @@ impl Events {
                     frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
                 };
                 let (name, data) = (field("event: ").unwrap_or_default(), field("data: "));
-                let id = field("id: ").and_then(|id| id.parse().ok());
                 self.buffer = rest.to_owned();
                 match data {
-                    Some(data) => return Some(Event { name, id, data }),
+                    Some(data) => return Some(Event { name, data }),
                     None => continue,
                 }
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bindery_core::interrupt::{Answer, Ask, Decision, Interrupt};
 use bindery_daemon::store::sqlite::{Sqlite, Sync};
 use bindery_daemon::store::{
-    Change, Chunk, Delivery, InterruptFilter, InterruptRow, InterruptState, Paging, Store,
-    StoreError, ThreadRow, TokenRow, TurnEnd, TurnKind, TurnRow, TurnState, WorkerRow,
+    Change, Chunk, DELIVERIES, Delivery, InterruptFilter, InterruptRow, InterruptState, Paging,
+    Store, StoreError, ThreadRow, TokenRow, TurnEnd, TurnKind, TurnRow, TurnState, WorkerRow,
 };
 use bindery_daemon::tenant::{Tenant, TenantSettings};
 use serde_json::json;
@@ -291,14 +291,29 @@ async fn deliveries_wait_until_they_are_due_and_old_events_are_forgotten() {
         body: "{}".into(),
         attempts: 0,
         due,
+        why: None,
+        given_up: None,
     };
     bench.commit(Change::AddDelivery(delivery("d1", 5))).await;
     bench.commit(Change::AddDelivery(delivery("d2", 9))).await;
-    assert_eq!(bench.store.due(5, 9).await.unwrap(), [delivery("d1", 5)]);
-    bench.commit(Change::RetryDelivery { id: "d1".into(), due: 20 }).await;
-    assert_eq!(bench.store.next_due().await.unwrap(), Some(9));
+    assert_eq!(bench.store.due(5, 9, 9).await.unwrap(), [delivery("d1", 5)]);
+    bench.commit(Change::RetryDelivery { id: "d1".into(), due: 20, why: "w".into() }).await;
+    assert_eq!(bench.store.due(19, 9, 9).await.unwrap(), [], "the second waits for the first");
+    assert_eq!(bench.store.next_due(9).await.unwrap(), Some(20));
+    let first = bench.store.due(20, 9, 9).await.unwrap().remove(0);
+    assert_eq!((first.attempts, first.why.as_deref()), (1, Some("w")));
+    let give_up =
+        || Change::GiveUpDelivery { id: "d1".into(), why: "x".into(), at: 21, tried: true };
+    assert!(bench.commit(give_up()).await);
+    assert!(!bench.commit(give_up()).await, "only once");
+    assert_eq!(bench.store.due(21, 9, 9).await.unwrap(), [delivery("d2", 9)]);
+    let counts = bench.store.delivery_counts().await.unwrap();
+    assert_eq!((counts.waiting, counts.given_up), (1, 1));
     bench.commit(Change::RemoveDelivery { id: "d2".into() }).await;
-    assert_eq!(bench.store.due(20, 9).await.unwrap()[0].attempts, 1);
+    let left = bench.store.deliveries("a").await.unwrap();
+    assert_eq!((left.len(), left[0].attempts, left[0].given_up), (1, 2, Some(21)));
+    assert!(bench.commit(Change::Forget { before: 22 }).await);
+    assert_eq!(bench.store.deliveries("a").await.unwrap(), []);
     bench.commit(Change::AddTurn(Box::new(turn("u1", None)))).await;
     let chunk = Chunk { first: 1, body: "p1\n".into() };
     bench.commit(Change::Append { turn: "u1".into(), chunk, last: 1 }).await;
@@ -335,4 +350,38 @@ async fn a_closed_store_takes_nothing_more() {
     bench.store.close().await.unwrap();
     let late = bench.store.commit(vec![Change::RemoveWorker { id: "w".into() }]).await;
     assert!(matches!(late, Err(StoreError::Closed)));
+}
+
+#[tokio::test]
+async fn a_tenant_of_many_receivers_comes_no_sooner_and_a_queue_has_an_end() {
+    let bench = Bench::new().await;
+    let delivery = |tenant: &str, url: usize, id: String| {
+        Change::AddDelivery(Delivery {
+            id,
+            tenant: tenant.into(),
+            url: format!("http://{url}"),
+            event: "e".into(),
+            body: "{}".into(),
+            attempts: 0,
+            due: 1,
+            why: None,
+            given_up: None,
+        })
+    };
+    let most = usize::try_from(DELIVERIES).unwrap();
+    let many = (0..most + 7).map(|number| delivery("a", 0, format!("a{number:05}")));
+    bench.store.commit(many.collect()).await.unwrap();
+    let more = (1..20).map(|url| delivery("a", url, format!("b{url:05}")));
+    bench.store.commit(more.collect()).await.unwrap();
+    bench.commit(delivery("z", 0, "z".to_owned())).await;
+    let due = bench.store.due(1, 4, 9).await.unwrap();
+    let names: Vec<_> = due.iter().map(|delivery| delivery.id.as_str()).collect();
+    // The oldest seven made room.
+    assert_eq!(names, ["a00007", "z", "b00001", "b00002"]);
+    assert_eq!(bench.store.due(1, 99, 9).await.unwrap().len(), 10, "nine of one, one of the other");
+    let counts = bench.store.delivery_counts().await.unwrap();
+    assert_eq!((counts.waiting, counts.given_up), (DELIVERIES + 20, 7));
+    let lost = bench.store.deliveries("a").await.unwrap().remove(0);
+    assert_eq!((lost.attempts, lost.given_up), (0, Some(1)));
+    assert!(lost.why.unwrap().contains("too many"));
 }

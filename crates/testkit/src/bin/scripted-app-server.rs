@@ -1,8 +1,9 @@
 //! A process that plays a script where `codex app-server` would run.
 //!
-//! `scripted-app-server SCRIPT [ignored…]`, or `--crowd` for a script; exits 0 at the end of the
-//! script and of its input, 97 if something else came than the script expects, 70 if a turn of a
-//! crowd crashed it, and as the script says if that says so.
+//! `scripted-app-server SCRIPT [ignored…]`, or `--crowd` for a script, then also with
+//! `--listen unix://PATH`; exits 0 at the end of the script and of its input, 97 if something else
+//! came than the script expects, 70 if a turn of a crowd crashed it, and as the script says if that
+//! says so.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -45,7 +46,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Serves many threads until the input ends or a turn crashes it.
+/// Serves many threads until the input ends or a turn crashes it; on a socket, whoever started it
+/// ends it.
 fn crowd() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -53,12 +55,24 @@ fn crowd() -> ExitCode {
     };
     let served = runtime.block_on(async {
         let crowd = Crowd::default().with_any_thread();
+        #[cfg(unix)]
+        if let Some(path) = socket() {
+            let listening = bindery_testkit::app_server::listen(&crowd, &path);
+            return tokio::time::timeout(LIFETIME, listening).await?.map(|()| true);
+        }
         std::io::Result::Ok(crowd.serve(tokio::io::stdin(), output()?).await)
     });
     match served {
         Ok(crashed) => std::process::exit(if crashed { 70 } else { 0 }),
         Err(err) => misfit(&format!("cannot serve: {err}")),
     }
+}
+
+/// The socket that the arguments name.
+#[cfg(unix)]
+fn socket() -> Option<std::path::PathBuf> {
+    let listen = std::env::args().skip_while(|arg| arg != "--listen").nth(1)?;
+    listen.strip_prefix("unix://").map(Into::into)
 }
 
 fn run(script: &Script) -> std::io::Result<Option<Outcome>> {

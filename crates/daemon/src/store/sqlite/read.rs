@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use super::row;
 use crate::clock::Millis;
 use crate::store::{
-    Chunk, Delivery, InterruptFilter, InterruptRow, Paging, StoreError, ThreadRow, TokenRow,
-    TurnRow, WorkerRow,
+    Chunk, Delivery, DeliveryCounts, InterruptFilter, InterruptRow, Paging, StoreError, ThreadRow,
+    TokenRow, TurnRow, WorkerRow,
 };
 use crate::tenant::Tenant;
 
@@ -155,11 +155,39 @@ pub(super) fn workers(db: &Connection) -> Result<Vec<WorkerRow>, StoreError> {
     all(db, "SELECT * FROM worker ORDER BY started, id", [], row::worker)
 }
 
-pub(super) fn due(db: &Connection, now: Millis, limit: usize) -> Result<Vec<Delivery>, StoreError> {
-    let sql = "SELECT * FROM delivery WHERE due <= ?1 ORDER BY due, id LIMIT ?2";
-    all(db, sql, params![now, i64::try_from(limit).unwrap_or(i64::MAX)], row::delivery)
+/// What a receiver is told next; the rest of what waits for it waits for that.
+const HEADS: &str = "SELECT * FROM delivery AS head WHERE given_up IS NULL AND NOT EXISTS (
+    SELECT 1 FROM delivery AS older WHERE older.given_up IS NULL
+        AND older.tenant = head.tenant AND older.url = head.url AND older.id < head.id)";
+
+pub(super) fn due(
+    db: &Connection,
+    now: Millis,
+    limit: usize,
+    of_tenant: usize,
+) -> Result<Vec<Delivery>, StoreError> {
+    let sql = format!(
+        "SELECT * FROM (
+            SELECT *, ROW_NUMBER() OVER (PARTITION BY tenant ORDER BY due, id) AS place
+            FROM ({HEADS}) WHERE due <= ?1
+        ) WHERE place <= ?3 ORDER BY place, due, id LIMIT ?2"
+    );
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    all(db, &sql, params![now, number(limit), number(of_tenant)], row::delivery)
 }
 
-pub(super) fn next_due(db: &Connection) -> Result<Option<Millis>, StoreError> {
-    Ok(db.query_row("SELECT MIN(due) FROM delivery", [], |row| row.get(0))?)
+pub(super) fn next_due(db: &Connection, now: Millis) -> Result<Option<Millis>, StoreError> {
+    let sql = format!("SELECT MIN(due) FROM ({HEADS}) WHERE due > ?1");
+    Ok(db.query_row(&sql, [now], |row| row.get(0))?)
+}
+
+pub(super) fn deliveries(db: &Connection, tenant: &str) -> Result<Vec<Delivery>, StoreError> {
+    let sql = "SELECT * FROM delivery WHERE tenant = ?1 ORDER BY id LIMIT 1000";
+    all(db, sql, [tenant], row::delivery)
+}
+
+pub(super) fn delivery_counts(db: &Connection) -> Result<DeliveryCounts, StoreError> {
+    let sql = "SELECT COUNT(*) - COUNT(given_up), COUNT(given_up) FROM delivery";
+    let (waiting, given_up) = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(DeliveryCounts { waiting, given_up })
 }

@@ -155,5 +155,7 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
         body: row.get("body")?,
         attempts: row.get("attempts")?,
         due: row.get("due")?,
+        why: row.get("why")?,
+        given_up: row.get("given_up")?,
     })
 }

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::store::StoreError;
 
 /// Each brings the store from its place in the list to the next.
-const MIGRATIONS: &[&str] = &[FIRST];
+const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES];
 
 const FIRST: &str = "
 CREATE TABLE tenant (
@@ -59,6 +59,15 @@ CREATE TABLE delivery (
 CREATE INDEX delivery_due ON delivery(due);
 ";
 
+/// Deliveries that were given up stay, and those of a receiver are told in their order.
+const DELIVERIES: &str = "
+ALTER TABLE delivery ADD COLUMN why TEXT;
+ALTER TABLE delivery ADD COLUMN given_up INTEGER;
+DROP INDEX delivery_due;
+CREATE INDEX delivery_waiting ON delivery(tenant, url, id) WHERE given_up IS NULL;
+CREATE INDEX delivery_given_up ON delivery(tenant, id) WHERE given_up IS NOT NULL;
+";
+
 /// Brings a store up to date, in one transaction for each step.
 pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     let known = MIGRATIONS.len() as i64;
@@ -75,5 +84,24 @@ pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
         step.execute_batch(migration)?;
         step.pragma_update(None, "user_version", found + 1)?;
         step.commit()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_first_version_kept_is_there_in_the_newest() {
+        let mut db = Connection::open_in_memory().unwrap();
+        db.execute_batch(FIRST).unwrap();
+        db.pragma_update(None, "user_version", 1).unwrap();
+        let delivery = "INSERT INTO delivery VALUES ('d1', 'a', 'http://x', 'e', '{}', 3, 7)";
+        db.execute(delivery, []).unwrap();
+        migrate(&mut db).unwrap();
+        let sql = "SELECT attempts FROM delivery WHERE given_up IS NULL AND why IS NULL";
+        let attempts: i64 = db.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(attempts, 3);
+        migrate(&mut db).unwrap();
     }
 }

@@ -1,13 +1,15 @@
 //! The writer: one thread, one transaction for all that waits.
 
+mod delivery;
+
 use rusqlite::{Connection, Params, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::row::{json, word};
 use crate::clock::Millis;
 use crate::store::{
-    Change, Delivery, InterruptRow, InterruptState, StoreError, ThreadRow, TokenRow, TurnEnd,
-    TurnRow, TurnState, WorkerRow,
+    Change, InterruptRow, InterruptState, StoreError, ThreadRow, TokenRow, TurnEnd, TurnRow,
+    TurnState, WorkerRow,
 };
 use crate::tenant::Tenant;
 
@@ -148,20 +150,24 @@ fn apply_more(db: &Connection, change: &Change) -> Result<bool, StoreError> {
         ),
         Change::AddWorker(worker) => add_worker(db, worker),
         Change::RemoveWorker { id } => run_one(db, "DELETE FROM worker WHERE id = ?1", params![id]),
-        Change::AddDelivery(delivery) => add_delivery(db, delivery),
+        Change::AddDelivery(delivery) => delivery::add(db, delivery),
         Change::RemoveDelivery { id } => {
             run_one(db, "DELETE FROM delivery WHERE id = ?1", params![id])
         }
-        Change::RetryDelivery { id, due } => run_one(
+        Change::RetryDelivery { id, due, why } => run_one(
             db,
-            "UPDATE delivery SET attempts = attempts + 1, due = ?2 WHERE id = ?1",
-            params![id, due],
+            "UPDATE delivery SET attempts = attempts + 1, due = ?2, why = ?3
+             WHERE id = ?1 AND given_up IS NULL",
+            params![id, due, why],
         ),
-        Change::Forget { before } => run_one(
-            db,
-            "DELETE FROM event WHERE turn IN (SELECT id FROM turn WHERE ended < ?1)",
-            params![before],
-        ),
+        Change::GiveUpDelivery { id, why, at, tried } => {
+            delivery::give_up(db, id, why, *at, *tried)
+        }
+        Change::Forget { before } => {
+            let events = "DELETE FROM event WHERE turn IN (SELECT id FROM turn WHERE ended < ?1)";
+            let deliveries = "DELETE FROM delivery WHERE given_up < ?1";
+            Ok(run_one(db, events, [before])? | run_one(db, deliveries, [before])?)
+        }
         _ => Err(StoreError::Database("a change has no arm".to_owned())),
     }
 }
@@ -306,15 +312,5 @@ fn add_worker(db: &Connection, worker: &WorkerRow) -> Result<bool, StoreError> {
         "INSERT INTO worker (id, tenant, backend, key, socket, started)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![id, tenant, backend, key, socket, started],
-    )
-}
-
-fn add_delivery(db: &Connection, delivery: &Delivery) -> Result<bool, StoreError> {
-    let Delivery { id, tenant, url, event, body, attempts, due } = delivery;
-    run_one(
-        db,
-        "INSERT INTO delivery (id, tenant, url, event, body, attempts, due)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![id, tenant, url, event, body, attempts, due],
     )
 }

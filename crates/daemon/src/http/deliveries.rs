@@ -1,0 +1,36 @@
+//! Webhook deliveries that wait or were given up, for those they belong to.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+use super::app::App;
+use super::body::json;
+use crate::error::Error;
+use crate::store::Delivery;
+use crate::tenant::Caller;
+
+/// Lists webhook deliveries that wait or were given up, oldest first.
+#[utoipa::path(get, path = "/v1/deliveries", tag = "interrupts",
+    responses((status = 200, body = Value)))]
+pub async fn list(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
+    let rows = app.store.deliveries(&caller.tenant.id).await?;
+    let data: Vec<Value> = rows.iter().map(view).collect();
+    Ok(json(StatusCode::OK, &json!({ "data": data })))
+}
+
+/// Without the rest of the address, which may hold a secret.
+fn view(row: &Delivery) -> Value {
+    let url = reqwest::Url::parse(&row.url).ok();
+    json!({
+        "id": row.id,
+        "event": row.event,
+        "receiver": url.map(|url| url.origin().ascii_serialization()),
+        "state": if row.given_up.is_some() { "given_up" } else { "waiting" },
+        "attempts": row.attempts,
+        "why": row.why,
+        "dueAt": row.given_up.is_none().then_some(row.due),
+        "givenUpAt": row.given_up,
+    })
+}
