@@ -120,6 +120,24 @@ fn a_text() {
     assert_eq!((did.code, did.lines.len()), (Some(0), 4));
 }
 
+#[tokio::test]
+async fn nobody_is_asked_whatever_is_said_of_approvals() {
+    let stage = Stage::careful(vec![
+        Reply::new([Step::call(
+            "exec_command",
+            json!({ "cmd": "echo x", "sandbox_permissions": "require_escalated" }),
+            "c1",
+        )]),
+        Reply::text("Done."),
+    ]);
+    let flag = "approval_policy=\"on-request\"";
+    let ran = stage.run(&["exec", "-c", flag, "go"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("\napproval: never\n"), "{}", ran.err);
+    let sent = stage.model.bodies()[1]["input"].to_string();
+    assert!(sent.contains("rejected: "), "{sent}");
+}
+
 #[test]
 fn a_command() {
     let did = same_free(|| {

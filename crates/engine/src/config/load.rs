@@ -101,8 +101,8 @@ impl Config {
         Self { model: slug.to_owned(), entry, ..self.clone() }
     }
 
-    /// What the engine has no use for, in words. It is no warning: most homes are written for Codex,
-    /// and to be told so with every turn teaches nobody anything.
+    /// What the engine has no use for, in words. It is no warning: most homes are written for
+    /// Codex, and to be told so with every turn teaches nobody anything.
     pub fn aside(&self) -> Option<String> {
         let keys: Vec<String> = self.unused.iter().map(|key| format!("`{key}`")).collect();
         let words = || format!("settings the engine has no use for: {}", keys.join(", "));

@@ -259,6 +259,17 @@ fn the_sandbox_is_read() {
 }
 
 #[test]
+fn policies_of_approval_are_named_as_in_codex() {
+    let policy = |text: &str| Place::with(text).load(&[]).unwrap().approval_policy;
+    assert_eq!(policy(""), ApprovalPolicy::OnRequest);
+    assert_eq!(policy("approval_policy = 'on-request'\n"), ApprovalPolicy::OnRequest);
+    assert_eq!(policy("approval_policy = 'on-failure'\n"), ApprovalPolicy::OnRequest);
+    assert_eq!(policy("approval_policy = 'never'\n"), ApprovalPolicy::Never);
+    // Codex has retired it; it asks more, not less.
+    assert_eq!(policy("approval_policy = 'untrusted'\n"), ApprovalPolicy::Untrusted);
+}
+
+#[test]
 fn what_is_read_and_has_no_effect_is_told() {
     let place = Place::with("web_search = 'live'\nnotify = ['bell']\n");
     let told = place.load(&[]).unwrap().notices;

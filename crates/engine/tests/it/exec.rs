@@ -269,6 +269,7 @@ async fn what_cannot_start_says_why() {
 
 #[tokio::test]
 async fn there_are_so_many_and_no_more() {
+    assert_eq!(MOST, 64, "as many as Codex has");
     let processes = Processes::new();
     let first = processes.start(script("true")).unwrap().0;
     let rest: Vec<_> =

@@ -46,12 +46,18 @@ fn output(stage: &Stage) -> String {
 #[tokio::test]
 async fn what_stays_in_the_sandbox_runs_unasked() {
     let outside = tempfile::tempdir().unwrap();
-    let script = format!("echo in > inside; echo out > {}/outside; true", outside.path().display());
-    for stage in stages(&script, Approval::Never, false) {
-        assert_eq!(stage.turn("go").await["status"], "completed");
-        assert!(stage.folder.path().join("inside").exists(), "{}", output(&stage));
-        assert!(!outside.path().join("outside").exists(), "{}", output(&stage));
-        assert_eq!(stage.count("item/commandExecution/requestApproval"), 0);
+    let place = outside.path().display();
+    let script = format!("echo in >> inside; echo out > {place}/outside");
+    for approval in [Approval::Never, Approval::OnRequest] {
+        for stage in stages(&script, approval, false) {
+            assert_eq!(stage.turn("go").await["status"], "completed");
+            // What the sandbox refuses is told to the model: nobody is asked, nothing runs twice.
+            let ran = std::fs::read_to_string(stage.folder.path().join("inside")).unwrap();
+            assert_eq!(ran, "in\n", "{}", output(&stage));
+            assert!(!outside.path().join("outside").exists(), "{}", output(&stage));
+            assert_eq!(stage.count("item/commandExecution/requestApproval"), 0);
+            assert!(!output(&stage).contains("exited with code 0"), "{}", output(&stage));
+        }
     }
 }
 
