@@ -29,7 +29,7 @@ const SAY: usize = 20;
 const AT_ONCE: usize = 2;
 
 /// Turns of a round where there are few at a time.
-const TRICKLE: usize = 400;
+const TRICKLE: usize = 240;
 
 /// Bytes that may stay of a turn, once all is warm. The allocator's own unrest is less than half of
 /// it; a turn that is not forgotten is twice as much.
