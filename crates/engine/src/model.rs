@@ -177,6 +177,8 @@ pub struct Answered {
     pub end_turn: Option<bool>,
     /// The model that answered, where the server says so.
     pub model: Option<String>,
+    /// The cost has sealed thoughts of earlier turns in it, which servers leave out of it.
+    pub counts_old_thoughts: bool,
 }
 
 /// Why a model did not answer.

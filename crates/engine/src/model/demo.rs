@@ -38,11 +38,10 @@ impl Model for Demo {
                 tell(&events, event).await;
             }
             Ok(Answered {
-                id: None,
                 // It cost nothing.
                 usage: Some(TokenCount::default()),
-                end_turn: None,
                 model: Some(NAME.to_owned()),
+                ..Answered::default()
             })
         })
     }

@@ -51,12 +51,14 @@ impl Responses {
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answered, Failure> {
         let model = http::header(&response, "openai-model");
+        let counts_old_thoughts = http::header(&response, "x-reasoning-included").is_some();
         let mut answered = match http::shape(&response) {
             Shape::Stream => self.stream(response, names, events).await?,
             Shape::Json => whole(&self.server.http.whole(response).await?, names, events).await?,
             Shape::Page => return Err(http::page(&response)),
         };
         answered.model = model.or(answered.model);
+        answered.counts_old_thoughts = counts_old_thoughts;
         Ok(answered)
     }
 

@@ -20,12 +20,14 @@ pub(crate) struct History {
     /// Tokens of the items before `counted`, as the server told them.
     told: u64,
     counted: usize,
+    /// Sealed thoughts of earlier turns are among them.
+    counts_old_thoughts: bool,
 }
 
 impl History {
     pub(crate) fn new(items: Vec<HistoryItem>, last: TokenCount) -> Self {
         let counted = if last.total_tokens > 0 { items.len() } else { 0 };
-        Self { items, told: last.total_tokens, counted }
+        Self { items, told: last.total_tokens, counted, counts_old_thoughts: false }
     }
 
     pub(crate) fn items(&self) -> &[HistoryItem] {
@@ -45,10 +47,11 @@ impl History {
 
     /// The server told what everything up to here costs. A server that counts nothing tells
     /// nothing.
-    pub(crate) fn count(&mut self, usage: &TokenCount) {
+    pub(crate) fn count(&mut self, usage: &TokenCount, counts_old_thoughts: bool) {
         if usage.total_tokens > 0 {
             self.told = usage.total_tokens;
             self.counted = self.items.len();
+            self.counts_old_thoughts = counts_old_thoughts;
         }
     }
 
@@ -56,12 +59,15 @@ impl History {
     pub(crate) fn count_full(&mut self, window: u64) {
         self.told = window;
         self.counted = self.items.len();
+        self.counts_old_thoughts = true;
     }
 
     /// Tokens it holds, as far as we know.
     pub(crate) fn used(&self) -> u64 {
-        let newer = self.items.get(self.counted..).unwrap_or_default();
-        self.told + newer.iter().map(estimate).sum::<u64>()
+        let (older, newer) = self.items.split_at(self.counted.min(self.items.len()));
+        let newer: u64 = newer.iter().map(estimate).sum();
+        let thoughts = if self.counts_old_thoughts { 0 } else { old_thoughts(older) };
+        self.told + thoughts + newer
     }
 
     /// Answers every call that has no answer, and gives the answers that were added.
@@ -80,6 +86,17 @@ impl History {
         }
         items
     }
+}
+
+/// Sealed thoughts before the user's last words: they are sent, and no server counts them unless
+/// it says so.
+fn old_thoughts(items: &[HistoryItem]) -> u64 {
+    let last = items.iter().rposition(|item| user_text(item).is_some()).unwrap_or(0);
+    items[..last].iter().filter(|item| is_sealed(item)).map(estimate).sum()
+}
+
+fn is_sealed(item: &HistoryItem) -> bool {
+    matches!(item.known(), Some(Item::Reasoning(thought)) if thought.encrypted_content.is_some())
 }
 
 /// Each call with its answer right after its group, and no answer without its call.
@@ -224,11 +241,29 @@ mod tests {
         let mut history = History::default();
         history.push(Message::text(Role::User, "x".repeat(400)).into());
         let before = history.used();
-        history.count(&TokenCount { total_tokens: 1_000, ..TokenCount::default() });
+        history.count(&TokenCount { total_tokens: 1_000, ..TokenCount::default() }, false);
         assert_eq!(history.used(), 1_000);
         history.push(Message::text(Role::User, "x".repeat(400)).into());
         assert_eq!(history.used(), 1_000 + before);
-        history.count(&TokenCount::default());
+        history.count(&TokenCount::default(), false);
         assert_eq!(history.used(), 1_000 + before, "a server that counts nothing changes nothing");
+    }
+
+    #[test]
+    fn sealed_thoughts_of_earlier_turns_are_counted_beside_what_the_server_tells() {
+        let sealed = json!({ "type": "reasoning", "summary": [],
+            "encrypted_content": "x".repeat(8_000) });
+        let user = json!({ "type": "message", "role": "user",
+            "content": [{ "type": "input_text", "text": "go" }] });
+        let mut history = History::default();
+        for item in items(json!([user, sealed, user, sealed])) {
+            history.push(item);
+        }
+        let usage = TokenCount { total_tokens: 1_000, ..TokenCount::default() };
+        history.count(&usage, false);
+        // The last turn's are in the count; a sealed byte is three quarters of one, less its seal.
+        assert_eq!(history.used(), 1_000 + (8_000 * 3 / 4 - 650_u64).div_ceil(4));
+        history.count(&usage, true);
+        assert_eq!(history.used(), 1_000);
     }
 }

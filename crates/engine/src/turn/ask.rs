@@ -45,9 +45,11 @@ impl Turn<'_> {
         let called = self.asking.has_slots();
         self.record_done();
         // The server counted what it said, not what its calls are answered.
-        if let Ok(Heard::Whole(Answered { usage: Some(usage), .. })) = &heard {
-            self.core.usage.add(*usage);
-            self.core.history.count(usage);
+        if let Ok(Heard::Whole(answered)) = &heard
+            && let Some(usage) = answered.usage
+        {
+            self.core.usage.add(usage);
+            self.core.history.count(&usage, answered.counts_old_thoughts);
         }
         self.record_outputs();
         match heard? {

@@ -197,6 +197,7 @@ async fn the_end_carries_id_model_usage_and_whether_it_is_one() {
         model: Some(
             "m-2",
         ),
+        counts_old_thoughts: false,
     }
     "#);
 }

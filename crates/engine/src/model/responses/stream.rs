@@ -153,6 +153,7 @@ pub(super) fn answered(response: &Value) -> Answered {
         usage: response.get("usage").filter(|usage| usage.is_object()).map(usage),
         end_turn: response["end_turn"].as_bool(),
         model: text("model"),
+        counts_old_thoughts: false,
     }
 }
 
