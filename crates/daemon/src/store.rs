@@ -89,8 +89,8 @@ pub trait Store: Send + Sync + 'static {
     /// A tenant.
     fn tenant(&self, id: &str) -> Stored<Option<Tenant>>;
 
-    /// The token of this hash, revoked or not.
-    fn token(&self, hash: &str) -> Stored<Option<TokenRow>>;
+    /// The token of this hash, revoked or not, and whose it is: read at once, for every request.
+    fn token(&self, hash: &str) -> Stored<Option<(TokenRow, Tenant)>>;
 
     /// The tokens of a tenant, oldest first.
     fn tokens(&self, tenant: &str) -> Stored<Vec<TokenRow>>;

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 import { Codex } from '@openai/codex-sdk';
-import { streamText } from 'ai';
+import { generateText, streamText } from 'ai';
 import { createCodexAppServer } from 'ai-sdk-provider-codex-cli';
 import { createCodex } from '@bindery/ai-sdk';
 
@@ -38,6 +38,15 @@ async function streamed(model, more = {}) {
   return { text, finish, metadata: await result.providerMetadata };
 }
 
+/** The answer in one piece. */
+async function generated(model) {
+  const start = performance.now();
+  const { text } = await generateText({ model, prompt: question, maxRetries: 0 });
+  const finish = performance.now() - start;
+  if (text === '') throw new Error('nothing was said');
+  return { text: finish, finish };
+}
+
 /** The same with the agent's own SDK, which starts a process for every turn. */
 async function executed() {
   const start = performance.now();
@@ -57,6 +66,7 @@ const variants = {
   // Settings that nobody used before: there is no spare thread for them.
   'ours-new': () => streamed(ours(MODEL), { providerOptions: { codex: { developerInstructions: `Be brief. ${fresh++}` } } }),
   'ours-warm': () => streamed(ours(MODEL)),
+  'ours-generate': () => generated(ours(MODEL)),
   // Without a session file, which is how ai-sdk-provider-codex-cli has it.
   'ours-ephemeral': () => streamed(ours(MODEL), { providerOptions: { codex: { ephemeral: true } } }),
   'ours-open': () => streamed(ours(MODEL), { providerOptions: { codex: { threadId: open } } }),

@@ -135,7 +135,7 @@ impl Store for Sqlite {
         self.read(move |db| read::tenant(db, &id))
     }
 
-    fn token(&self, hash: &str) -> Stored<Option<TokenRow>> {
+    fn token(&self, hash: &str) -> Stored<Option<(TokenRow, Tenant)>> {
         let hash = hash.to_owned();
         self.read(move |db| read::token(db, &hash))
     }

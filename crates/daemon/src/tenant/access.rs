@@ -43,9 +43,8 @@ impl Tenants {
     pub async fn caller(&self, token: &str) -> Result<Caller, Error> {
         let hash = secret::hash(token);
         let found = self.store.token(&hash).await?;
-        let known = found.filter(|row| row.revoked.is_none() && secret::same(&row.hash, &hash));
-        let row = known.ok_or(Error::Unauthorized)?;
-        let tenant = self.store.tenant(&row.tenant).await?.ok_or(Error::Unauthorized)?;
+        let known = |row: &TokenRow| row.revoked.is_none() && secret::same(&row.hash, &hash);
+        let (row, tenant) = found.filter(|(row, _)| known(row)).ok_or(Error::Unauthorized)?;
         Ok(Caller { tenant: Arc::new(tenant), token: row.id, admin: row.admin })
     }
 

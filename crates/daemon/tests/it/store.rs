@@ -263,11 +263,13 @@ async fn a_revoked_token_says_so_and_pages_follow_each_other() {
         revoked: None,
     };
     bench.commit(Change::AddToken(token.clone())).await;
-    assert_eq!(bench.store.token("h").await.unwrap(), Some(token));
+    let found = bench.store.token("h").await.unwrap().unwrap();
+    assert_eq!((found.0, found.1.id.as_str()), (token, "a"));
+    assert_eq!(bench.store.token("other").await.unwrap(), None);
     let revoke = || Change::RevokeToken { id: "tok".into(), at: 5 };
     assert!(bench.commit(revoke()).await);
     assert!(!bench.commit(revoke()).await);
-    assert_eq!(bench.store.token("h").await.unwrap().unwrap().revoked, Some(5));
+    assert_eq!(bench.store.token("h").await.unwrap().unwrap().0.revoked, Some(5));
     for n in 2..6 {
         bench.commit(Change::AddThread(Box::new(thread(&format!("t{n}"), "a")))).await;
     }

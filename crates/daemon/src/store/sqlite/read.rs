@@ -40,8 +40,10 @@ pub(super) fn tenant(db: &Connection, id: &str) -> Result<Option<Tenant>, StoreE
     one(db, "SELECT * FROM tenant WHERE id = ?1", [id], row::tenant)
 }
 
-pub(super) fn token(db: &Connection, hash: &str) -> Result<Option<TokenRow>, StoreError> {
-    one(db, "SELECT * FROM token WHERE hash = ?1", [hash], row::token)
+pub(super) fn token(db: &Connection, hash: &str) -> Result<Option<(TokenRow, Tenant)>, StoreError> {
+    let sql = "SELECT * FROM token WHERE hash = ?1";
+    let Some(token) = one(db, sql, [hash], row::token)? else { return Ok(None) };
+    Ok(tenant(db, &token.tenant)?.map(|tenant| (token, tenant)))
 }
 
 pub(super) fn tokens(db: &Connection, tenant: &str) -> Result<Vec<TokenRow>, StoreError> {
