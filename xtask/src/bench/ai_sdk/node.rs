@@ -58,7 +58,9 @@ impl Node {
             stages.iter().map(|(name, codex)| ((*name).to_owned(), told(codex))).collect();
         let told = json!({ "codex": first.program(), "question": QUESTION, "stages": told });
         let mut command = Command::new(&workshop.node);
-        command.arg("bench.mjs").current_dir(&workshop.folder).envs(first.env());
+        command.arg("bench.mjs").current_dir(&workshop.folder);
+        // As the raw loop's Codex has it: one that inherits, say, `SSL_CERT_FILE` reads it in every turn.
+        command.env_clear().envs(first.env());
         command.env("BENCH", told.to_string()).env("BINDERY_BIN", &workshop.bindery);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start Node")?;
