@@ -1,7 +1,7 @@
 // The Node side of `cargo xtask bench ai-sdk`: a line names a variant, a line of JSON answers.
 // Every provider has a Codex home of its own; BENCH names them, and where Codex is.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 import { Codex } from '@openai/codex-sdk';
@@ -115,7 +115,22 @@ function family(root) {
 
 /** Memory that is the process's own, in KiB. */
 function memory(pid) {
-  return field(pid, 'RssAnon') || 0;
+  return isTwin(pid) ? 0 : field(pid, 'RssAnon') || 0;
+}
+
+/** Whether it is about to become another program, and until then has the memory of its parent. */
+function isTwin(pid) {
+  const parent = field(pid, 'PPid');
+  const same = (name) => field(pid, name) === field(parent, name);
+  try {
+    return same('VmSize') && same('VmData') && program(pid) === program(parent);
+  } catch {
+    return false;
+  }
+}
+
+function program(pid) {
+  return readlinkSync(`/proc/${pid}/exe`);
 }
 
 function field(pid, name) {
