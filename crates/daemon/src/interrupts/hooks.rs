@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use self::call::Caller;
+pub(super) use self::call::Letter;
 use self::line::{AT_ONCE, Busy, OF_TENANT, Receiver};
 use super::tool;
 use crate::clock;
@@ -98,15 +99,8 @@ impl Hooks {
     }
 
     /// Calls an address, signed; gives the body of the reply if that says it was taken.
-    pub(super) async fn call(
-        &self,
-        url: &str,
-        secret: &str,
-        id: &str,
-        body: String,
-        limit: Duration,
-    ) -> Result<Vec<u8>, String> {
-        self.inner.caller.ask(url, secret, id, body, limit).await
+    pub(super) async fn call(&self, letter: Letter<'_>) -> Result<Vec<u8>, String> {
+        self.inner.caller.ask(letter).await
     }
 
     /// Delivers what is due until it is told to stop.
@@ -172,7 +166,8 @@ impl Hooks {
             tracing::info!(id, why, "a webhook is given up");
             return Ok(Change::GiveUpDelivery { id, why, at, tried: false });
         };
-        let told = self.inner.caller.tell(url, &secret, &id, body.clone(), self.inner.limit).await;
+        let (secret, body, limit) = (&secret, body.clone(), self.inner.limit);
+        let told = self.inner.caller.tell(Letter { url, secret, id: &id, body, limit }).await;
         let at = clock::now();
         Ok(match told {
             Ok(()) => Change::RemoveDelivery { id },

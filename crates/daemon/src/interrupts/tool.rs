@@ -6,6 +6,7 @@ use bindery_client::tools::{Call, Output, Tool, ToolSet};
 use serde_json::{Value, json};
 
 use super::Hooks;
+use super::hooks::Letter;
 use crate::tenant::{HookTool, Tenant};
 
 /// A tenant's tools.
@@ -43,7 +44,8 @@ async fn run(
     });
     // A turn that is taken over may call again; the receiver tells it by the call's name.
     let id = call.call_id.to_string();
-    let reply = hooks.call(&hook.url, &hook.secret, &id, body.to_string(), limit).await?;
+    let (url, secret, body) = (&hook.url, &hook.secret, body.to_string());
+    let reply = hooks.call(Letter { url, secret, id: &id, body, limit }).await?;
     output(&reply)
 }
 

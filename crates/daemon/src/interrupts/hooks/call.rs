@@ -11,6 +11,18 @@ use crate::secret;
 /// The longest reply read.
 const REPLY: usize = 8 << 20;
 
+/// Whom to call, and with what.
+pub(in crate::interrupts) struct Letter<'a> {
+    pub(in crate::interrupts) url: &'a str,
+    /// What it is signed with.
+    pub(in crate::interrupts) secret: &'a str,
+    /// Names it, also when it is made again.
+    pub(in crate::interrupts) id: &'a str,
+    pub(in crate::interrupts) body: String,
+    /// How long it may take.
+    pub(in crate::interrupts) limit: Duration,
+}
+
 /// Makes calls.
 #[derive(Default)]
 pub(super) struct Caller {
@@ -20,39 +32,19 @@ pub(super) struct Caller {
 
 impl Caller {
     /// Tells somebody something; what they reply but for its status is not read.
-    pub(super) async fn tell(
-        &self,
-        url: &str,
-        secret: &str,
-        id: &str,
-        body: String,
-        limit: Duration,
-    ) -> Result<(), String> {
-        taken(&self.send(url, secret, id, body, limit).await?)
+    pub(super) async fn tell(&self, letter: Letter<'_>) -> Result<(), String> {
+        taken(&self.send(letter).await?)
     }
 
     /// Asks somebody something; gives the body of the reply.
-    pub(super) async fn ask(
-        &self,
-        url: &str,
-        secret: &str,
-        id: &str,
-        body: String,
-        limit: Duration,
-    ) -> Result<Vec<u8>, String> {
-        let reply = self.send(url, secret, id, body, limit).await?;
+    pub(super) async fn ask(&self, letter: Letter<'_>) -> Result<Vec<u8>, String> {
+        let reply = self.send(letter).await?;
         taken(&reply)?;
         bounded(reply).await
     }
 
-    async fn send(
-        &self,
-        url: &str,
-        secret: &str,
-        id: &str,
-        body: String,
-        limit: Duration,
-    ) -> Result<Response, String> {
+    async fn send(&self, letter: Letter<'_>) -> Result<Response, String> {
+        let Letter { url, secret, id, body, limit } = letter;
         let time = clock::now() / 1000;
         let signature = secret::sign(secret, time, body.as_bytes());
         let request = self
