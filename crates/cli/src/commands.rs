@@ -23,13 +23,11 @@ pub mod tenant;
 #[cfg(unix)]
 pub mod guard;
 
-mod lazy;
-
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use self::lazy::Lazy;
+use crate::lazy::Lazy;
 
 /// Codex, bound into your app
 #[derive(Debug, Parser)]

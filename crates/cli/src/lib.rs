@@ -10,6 +10,8 @@ pub mod failure;
 
 pub mod helper;
 
+mod lazy;
+
 mod server;
 
 pub mod commands;

@@ -59,7 +59,7 @@ impl Node {
         let told = json!({ "codex": first.program(), "question": QUESTION, "stages": told });
         let mut command = Command::new(&workshop.node);
         command.arg("bench.mjs").current_dir(&workshop.folder);
-        // As the raw loop's Codex has it: one that inherits, say, `SSL_CERT_FILE` reads it in every turn.
+        // As the raw loop's Codex has it: what it inherits may cost it time in every turn.
         command.env_clear().envs(first.env());
         command.env("BENCH", told.to_string()).env("BINDERY_BIN", &workshop.bindery);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

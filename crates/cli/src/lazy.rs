@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 /// The arguments of a command, described late. Its line in the list of commands stands with the
 /// list.
 #[derive(Debug)]
-pub(super) struct Lazy<T>(pub(super) T);
+pub(crate) struct Lazy<T>(pub(crate) T);
 
 impl<T: Args> Args for Lazy<T> {
     fn augment_args(command: Command) -> Command {
