@@ -3,10 +3,12 @@
 mod place;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::Error;
 
@@ -175,16 +177,31 @@ impl Default for TurnConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct WebhookConfig {
     /// How often a delivery is tried.
-    pub attempts: u32,
+    pub attempts: NonZeroU32,
     /// The pause after the first try, in seconds; each is twice the one before, up to an hour.
+    #[serde(deserialize_with = "seconds")]
     pub pause_seconds: f64,
     /// How long a receiver may take, in seconds.
+    #[serde(deserialize_with = "seconds")]
     pub answer_seconds: f64,
+}
+
+/// A time that passes, and not more than an hour of it.
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let seconds = f64::deserialize(from)?;
+    if seconds > 0.0 && seconds <= 3600.0 {
+        return Ok(seconds);
+    }
+    Err(D::Error::custom(format!("{seconds} seconds: give more than 0 and at most 3600")))
 }
 
 impl Default for WebhookConfig {
     fn default() -> Self {
-        Self { attempts: 10, pause_seconds: 2.0, answer_seconds: 10.0 }
+        Self {
+            attempts: const { NonZeroU32::new(10).unwrap() },
+            pause_seconds: 2.0,
+            answer_seconds: 10.0,
+        }
     }
 }
 
@@ -331,5 +348,21 @@ mod tests {
         std::fs::write(&file, "lisen = 1").unwrap();
         let wrong = Config::load(Some(&file), |_| None, Flags::default()).unwrap_err();
         assert!(wrong.to_string().contains("unknown field `lisen`"), "{wrong}");
+    }
+
+    #[test]
+    fn numbers_that_mean_nothing_are_told() {
+        for (line, want) in [
+            ("attempts = 0", "nonzero"),
+            ("pause_seconds = -1", "give more than 0 and at most 3600"),
+            ("answer_seconds = 0", "give more than 0 and at most 3600"),
+            ("answer_seconds = nan", "give more than 0 and at most 3600"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("bindery.toml");
+            std::fs::write(&file, format!("[webhooks]\n{line}")).unwrap();
+            let wrong = Config::load(Some(&file), |_| None, Flags::default()).unwrap_err();
+            assert!(wrong.to_string().contains(want), "{line}: {wrong}");
+        }
     }
 }

@@ -58,7 +58,7 @@ impl Hooks {
             store,
             caller: Caller::default(),
             wake: Notify::new(),
-            attempts: config.attempts,
+            attempts: config.attempts.get(),
             pause: seconds(config.pause_seconds).min(LONGEST),
             limit: seconds(config.answer_seconds).min(LONGEST),
         };

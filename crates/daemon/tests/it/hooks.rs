@@ -1,5 +1,6 @@
 //! Webhooks whose receivers are dead, slow or hostile: bounded, told of, and nobody else's trouble.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -176,8 +177,12 @@ fn delivery(tenant: &str, receiver: &Receiver, id: &str) -> Delivery {
     }
 }
 
+fn tries(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).unwrap()
+}
+
 fn quick() -> WebhookConfig {
-    WebhookConfig { attempts: 10, pause_seconds: 0.001, answer_seconds: 60.0 }
+    WebhookConfig { attempts: tries(10), pause_seconds: 0.001, answer_seconds: 60.0 }
 }
 
 #[tokio::test]
@@ -243,7 +248,7 @@ async fn hostile_receivers_are_left_after_a_moment_and_it_is_told_why() {
         (Does::Say("not HTTP at all\r\n\r\n"), "invalid HTTP"),
         (Does::Close, ""),
     ];
-    let config = WebhookConfig { attempts: 2, pause_seconds: 0.001, answer_seconds: 0.2 };
+    let config = WebhookConfig { attempts: tries(2), pause_seconds: 0.001, answer_seconds: 0.2 };
     for (does, told) in cases {
         let receiver = Receiver::new(does).await;
         let bench = Bench::new(&["a"], &[&receiver.url], &config).await;
@@ -301,7 +306,7 @@ async fn a_webhook_that_was_taken_away_is_not_called() {
 #[tokio::test]
 async fn those_it_belongs_to_see_what_was_given_up() {
     let (receiver, folder) = (Receiver::new(REFUSE).await, tempfile::tempdir().unwrap());
-    let webhooks = WebhookConfig { attempts: 1, ..quick() };
+    let webhooks = WebhookConfig { attempts: tries(1), ..quick() };
     let home = Some(folder.path().to_owned());
     let config = Config { webhooks, codex_home: home, ..Config::default() };
     let stage = Stage::with(config, folder.path().to_owned()).await;
