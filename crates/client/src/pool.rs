@@ -14,6 +14,8 @@ mod settings;
 
 mod health;
 
+mod admission;
+
 mod spare;
 
 mod worker;

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use bindery_core::ids::ThreadId;
 use bindery_core::wire::app_server::params::ThreadStart;
-use bindery_core::wire::app_server::reply::ThreadOpened;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::WorkerKey;
+use super::admission::Admission;
 use super::keeper::Shared;
 use super::worker::WorkerId;
 use crate::app_server::AppServer;
@@ -26,7 +25,7 @@ pub(super) enum Order {
         key: WorkerKey,
         worker: WorkerId,
         server: AppServer,
-        admission: Arc<Semaphore>,
+        admission: Arc<Admission>,
         start: Box<ThreadStart>,
     },
     /// Hear no more of a thread that nobody uses.
@@ -48,7 +47,7 @@ impl Order {
         match self {
             Self::Start { key } => start(&shared, key).await,
             Self::Fill { key, worker, server, admission, start } => {
-                let outcome = admitted(&server, &admission, &start).await;
+                let outcome = admission.admit(server.start_thread(&start)).await;
                 shared.change(&key, |group, fx| group.filled(worker, *start, outcome, fx));
             }
             Self::Leave { key, worker, server, model, thread } => {
@@ -63,17 +62,6 @@ impl Order {
             Self::End { server } => close(&server).await,
         }
     }
-}
-
-/// Starts a thread when it is its turn to.
-pub(super) async fn admitted(
-    server: &AppServer,
-    admission: &Semaphore,
-    start: &ThreadStart,
-) -> Result<ThreadOpened, Error> {
-    // The semaphore is never closed; without a permit there is only a bound less.
-    let _permit = admission.acquire().await.ok();
-    server.start_thread(start).await
 }
 
 /// Lets go a thread that never ran. Codex 0.166 keeps no trace of one that is deleted, and a

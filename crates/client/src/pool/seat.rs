@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
 use super::keeper::Shared;
-use super::order::admitted;
 use super::state::{Effects, Ticket};
 use crate::answerer::Answerer;
 use crate::app_server::AppServer;
@@ -90,7 +89,7 @@ impl Seat {
         let worker = self.ticket.worker;
         let mut failed = Ok(());
         for _ in 0..self.change(|group, fx| group.declare(worker, &start, fx)) {
-            let outcome = admitted(self.server(), &self.ticket.admission, &start).await;
+            let outcome = self.ticket.admission.admit(self.server().start_thread(&start)).await;
             let outcome = outcome.map_err(Arc::new);
             failed = outcome.as_ref().map(drop).map_err(|err| Error::Worker(err.clone()));
             let outcome = outcome.map_err(Error::Worker);
@@ -219,7 +218,7 @@ impl Threads for Warm {
             let opened = match spare {
                 Some(opened) => opened,
                 None => {
-                    let outcome = admitted(&server, &seat.ticket.admission, &start).await;
+                    let outcome = seat.ticket.admission.admit(server.start_thread(&start)).await;
                     again.store(matches!(outcome, Err(Error::Closed { .. })), Ordering::Relaxed);
                     outcome?
                 }

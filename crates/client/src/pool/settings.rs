@@ -11,8 +11,9 @@ pub struct PoolSettings {
     pub turns_per_worker: usize,
     /// Callers of one key that may wait for room; further ones are told to come again.
     pub queue: usize,
-    /// Threads that one worker starts at a time. Codex 0.166 is slower at many at once: of 32 new
-    /// conversations on two cores the last was over soonest with two.
+    /// Threads that one worker starts at a time; four times as many where starts are slow. Codex
+    /// 0.166 is slower at many at once: of 32 new conversations on two cores the last was over
+    /// soonest with two. In a home of thousands of sessions it was soonest with eight.
     pub starts: usize,
     /// Spare threads kept started on each worker for each settings lately used. They read
     /// configuration and `AGENTS.md` when they are started, not when they are used.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bindery_core::ids::ThreadId;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::admission::Admission;
 use super::group::{Group, SeatId};
 use super::order::Order;
 use super::seat::Seat;
@@ -26,7 +27,7 @@ pub(super) struct Ticket {
     pub(super) model: Arc<LanguageModel>,
     /// The thread it was asked for.
     pub(super) thread: Option<ThreadId>,
-    pub(super) admission: Arc<Semaphore>,
+    pub(super) admission: Arc<Admission>,
 }
 
 /// An answer to a caller, to be sent once the lock is free.

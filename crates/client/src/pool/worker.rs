@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::admission::Admission;
 use super::spare::Spares;
 use crate::app_server::AppServer;
 use crate::model::{LanguageModel, ModelSettings};
@@ -18,8 +18,8 @@ pub(super) struct Worker {
     pub(super) server: AppServer,
     /// Remembers which threads are open; every call borrows it with settings of its own.
     pub(super) model: Arc<LanguageModel>,
-    /// Lets so many threads be started at a time.
-    pub(super) admission: Arc<Semaphore>,
+    /// Lets a few threads be started at a time.
+    pub(super) admission: Arc<Admission>,
     /// Threads that run a turn, and calls whose thread is not known yet.
     pub(super) load: usize,
     /// When it was started.
@@ -38,7 +38,7 @@ impl Worker {
         Self {
             server,
             model,
-            admission: Arc::new(Semaphore::new(starts)),
+            admission: Arc::new(Admission::new(starts)),
             load: 0,
             born: now,
             used: now,
