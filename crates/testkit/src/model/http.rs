@@ -51,15 +51,13 @@ pub(super) async fn answer(
         body => ("application/json", body.to_string()),
     };
     let mut head = format!(
-        "HTTP/1.1 {status} Scripted\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\
-         connection: close\r\n",
+        "HTTP/1.1 {status} Scripted\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n",
         body.len(),
     );
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    to.write_all(format!("{head}\r\n{body}").as_bytes()).await?;
-    to.shutdown().await
+    to.write_all(format!("{head}\r\n{body}").as_bytes()).await
 }
 
 /// A chunked event stream; ends properly only by [`Stream::finish`].
@@ -85,7 +83,7 @@ impl<W: AsyncWrite + Unpin> Stream<W> {
     pub(super) async fn begin(&mut self) -> Result<()> {
         self.begun = true;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
-                    transfer-encoding: chunked\r\nconnection: close\r\n\r\n";
+                    transfer-encoding: chunked\r\n\r\n";
         self.to.write_all(head.as_bytes()).await
     }
 
@@ -101,7 +99,6 @@ impl<W: AsyncWrite + Unpin> Stream<W> {
     }
 
     pub(super) async fn finish(&mut self) -> Result<()> {
-        self.to.write_all(b"0\r\n\r\n").await?;
-        self.to.shutdown().await
+        self.to.write_all(b"0\r\n\r\n").await
     }
 }

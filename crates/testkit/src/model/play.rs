@@ -72,13 +72,22 @@ impl Voice {
     }
 }
 
+/// How a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Played {
+    /// Whole: the connection is good for another.
+    Whole,
+    /// In the middle, as the script has it: the connection ends with it.
+    Cut,
+}
+
 /// Plays a reply to its end. An error means that the client left first.
 pub(super) async fn play(
     reply: &Reply,
     mut voice: Voice,
-    to: OwnedWriteHalf,
+    to: &mut OwnedWriteHalf,
     shared: &Shared,
-) -> Result<()> {
+) -> Result<Played> {
     let mut stream = Stream::new(to);
     let mut usage = Usage::default();
     for step in &reply.steps {
@@ -86,29 +95,32 @@ pub(super) async fn play(
             Step::Delay { ms } => tokio::time::sleep(Duration::from_millis(*ms)).await,
             Step::Gate { name } => shared.pass(name).await,
             Step::Usage(numbers) => usage = *numbers,
-            Step::HangUp => return Ok(()),
+            Step::HangUp => return Ok(Played::Cut),
             Step::Status { status, body, headers } if !stream.begun() => {
-                return http::answer(stream.writer(), *status, headers, body).await;
+                http::answer(stream.writer(), *status, headers, body).await?;
+                return Ok(Played::Whole);
             }
-            Step::Cut if matches!(voice, Voice::Whole(_)) => return Ok(()),
+            Step::Cut if matches!(voice, Voice::Whole(_)) => return Ok(Played::Cut),
             step if matches!(voice, Voice::Whole(_)) && says(step) => {
                 voice.of_step(step);
             }
             step => {
                 begin(&mut stream, &mut voice).await?;
-                if say(step, &mut stream, &mut voice).await? {
-                    return Ok(());
+                if let Some(played) = say(step, &mut stream, &mut voice).await? {
+                    return Ok(played);
                 }
             }
         }
     }
     if let Voice::Whole(chunks) = &voice {
         let body = chunks.whole(usage);
-        return http::answer(stream.writer(), 200, &BTreeMap::new(), &body).await;
+        http::answer(stream.writer(), 200, &BTreeMap::new(), &body).await?;
+        return Ok(Played::Whole);
     }
     begin(&mut stream, &mut voice).await?;
     stream.send(&voice.completed(usage)).await?;
-    stream.finish().await
+    stream.finish().await?;
+    Ok(Played::Whole)
 }
 
 /// Whether a step is part of what the model says.
@@ -120,28 +132,32 @@ fn says(step: &Step) -> bool {
     !faults
 }
 
-/// Says one step; true if nothing may follow it.
-async fn say(step: &Step, stream: &mut Stream<OwnedWriteHalf>, voice: &mut Voice) -> Result<bool> {
+/// Says one step; how the reply ended, if nothing may follow it.
+async fn say(
+    step: &Step,
+    stream: &mut Stream<&mut OwnedWriteHalf>,
+    voice: &mut Voice,
+) -> Result<Option<Played>> {
     let last = match step {
         Step::Failed { code, message } => voice.failed(code, message),
         Step::Incomplete { reason } => voice.incomplete(reason),
-        Step::Cut => return Ok(true),
+        Step::Cut => return Ok(Some(Played::Cut)),
         Step::Silence => pending().await,
         Step::Bytes { bytes } => {
             stream.send(bytes.as_slice()).await?;
-            return Ok(false);
+            return Ok(None);
         }
         step => {
             stream.send(&voice.of_step(step)).await?;
-            return Ok(false);
+            return Ok(None);
         }
     };
     stream.send(&last).await?;
     stream.finish().await?;
-    Ok(true)
+    Ok(Some(Played::Whole))
 }
 
-async fn begin(stream: &mut Stream<OwnedWriteHalf>, voice: &mut Voice) -> Result<()> {
+async fn begin(stream: &mut Stream<&mut OwnedWriteHalf>, voice: &mut Voice) -> Result<()> {
     if stream.begun() {
         return Ok(());
     }

@@ -8,13 +8,14 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::choice::Choice;
 use super::filling::filled;
 use super::http;
-use super::play::{Voice, play};
+use super::play::{Played, Voice, play};
 use super::script::{Reply, Script, Step};
 
 /// Requests kept for the test to look at; older ones are let go, so that a bench can run on.
@@ -249,30 +250,44 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// One request per connection: every answer closes it.
+/// Requests of one connection, up to one that wants it closed or whose answer is cut.
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
-    let Ok(request) = http::read(&mut reader).await else { return };
+    while let Ok(request) = http::read(&mut reader).await {
+        let is_last = request.headers.get("connection").is_some_and(|word| word == "close");
+        if !answered(request, &mut reader, &mut writer, &shared).await || is_last {
+            return;
+        }
+    }
+}
+
+/// Answers a request; whether another may follow.
+async fn answered(
+    request: Request,
+    reader: &mut BufReader<OwnedReadHalf>,
+    writer: &mut OwnedWriteHalf,
+    shared: &Shared,
+) -> bool {
     let path = request.path.split('?').next().unwrap_or_default();
     let is_asked = request.method == "POST" && Voice::of(path, 0, &request.body).is_some();
     if !is_asked {
         let (status, body) = other(&request.method, path);
-        let _ = http::answer(&mut writer, status, &BTreeMap::new(), &body).await;
-        return;
+        return http::answer(writer, status, &BTreeMap::new(), &body).await.is_ok();
     }
     let (path, body) = (path.to_owned(), request.body.clone());
     let (number, reply) = shared.take(request);
-    let Some(voice) = Voice::of(&path, number, &body) else { return };
-    let left = tokio::select! {
+    let Some(voice) = Voice::of(&path, number, &body) else { return false };
+    let played = tokio::select! {
         biased;
-        played = play(&reply, voice, writer, &shared) => played.is_err(),
-        _ = reader.read_u8() => true,
+        played = play(&reply, voice, writer, shared) => played.ok(),
+        _ = reader.read_u8() => None,
     };
-    if left {
+    if played.is_none() {
         shared.hang_ups.send_modify(|count| *count += 1);
     }
+    played == Some(Played::Whole)
 }
 
 fn other(method: &str, path: &str) -> (u16, Value) {

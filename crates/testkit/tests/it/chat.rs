@@ -6,14 +6,15 @@ use std::net::TcpStream;
 use bindery_testkit::model::{Model, Reply, Step};
 use serde_json::{Value, json};
 
-/// Posts by hand; every answer closes its connection.
+/// Posts by hand; the answer closes its connection.
 fn post(model: &Model, body: &Value) -> String {
     let base = model.base_url();
     let host = base.trim_start_matches("http://").trim_end_matches("/v1");
     let mut stream = TcpStream::connect(host).expect("the model listens");
     let body = body.to_string();
     let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
         body.len(),
     );
     stream.write_all(format!("{head}{body}").as_bytes()).expect("a request");
