@@ -24,7 +24,7 @@ async fn a_codex_that_is_well() {
     ✓ login     the configured provider needs none
     ✓ protocol  85 notifications, 11 questions, 19 items: all known
     ✓ engine    0.1.0   gpt-5.5 of Scripted
-    ✓ settings  settings the engine has no use for: `analytics`, `check_for_update_on_startup`
+    ✓ settings  the engine has no use for `analytics`, `check_for_update_on_startup` of the configuration
     ");
 }
 
@@ -59,7 +59,7 @@ async fn none_at_all() {
     ✗ codex     Codex not found: looked at `/nowhere/codex`
                 hint: install it with `npm install -g @openai/codex`, or name it in `BINDERY_CODEX`
     ✓ engine    0.1.0   gpt-5.5 of Scripted
-    ✓ settings  settings the engine has no use for: `analytics`, `check_for_update_on_startup`
+    ✓ settings  the engine has no use for `analytics`, `check_for_update_on_startup` of the configuration
     1 error
 
     stderr:
@@ -84,7 +84,7 @@ async fn none_at_all() {
         {
           "name": "settings",
           "status": "ok",
-          "text": "settings the engine has no use for: `analytics`, `check_for_update_on_startup`"
+          "text": "the engine has no use for `analytics`, `check_for_update_on_startup` of the configuration"
         }
       ],
       "ok": false
@@ -167,7 +167,7 @@ async fn one_that_is_too_old() {
     ✗ codex     [project]/old-codex: Codex 0.10.0 is too old; 0.100.0 or newer is needed
                 hint: update it with `npm install -g @openai/codex@latest`
     ✓ engine    0.1.0   gpt-5.5 of Scripted
-    ✓ settings  settings the engine has no use for: `analytics`, `check_for_update_on_startup`
+    ✓ settings  the engine has no use for `analytics`, `check_for_update_on_startup` of the configuration
     1 error
 
     stderr:

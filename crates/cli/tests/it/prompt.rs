@@ -165,7 +165,10 @@ fn settings_that_are_wrong_say_where() {
     insta::assert_snapshot!(err, @r#"error: `model_context_window` in `[root]/home/.codex/config.toml`, line 2: invalid type: string "wide", expected u64"#);
     place.write("home/.codex/config.toml", "hologram = true\nmodel = 'gpt-5.5'\n");
     let (code, _, err) = place.run(&["show"]);
-    assert_eq!((code, err.as_str()), (0, "note: settings the engine has no use for: `hologram`\n"));
+    assert_eq!(
+        (code, err.as_str()),
+        (0, "note: the engine has no use for `hologram` of the configuration\n")
+    );
     let (code, _, err) = place.run(&["show", "-C", "nowhere"]);
     assert_eq!(code, 1);
     insta::assert_snapshot!(err, @"

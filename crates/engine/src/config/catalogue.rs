@@ -1,7 +1,7 @@
 //! The table of models and providers: ours, and what the user adds to it.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 
@@ -10,12 +10,13 @@ use super::model::{
 };
 use super::provider::{MOST_RETRIES, ProviderEntry, WireApi};
 
-/// Rows of models and providers, the user's before ours.
-#[derive(Clone, Debug)]
+/// Rows of models and providers, the user's before ours. Only theirs are kept here, and shared:
+/// every thread has its own settings.
+#[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    fallback: ModelRow,
-    models: Vec<ModelRow>,
-    providers: BTreeMap<String, ProviderRow>,
+    models: Arc<[ModelRow]>,
+    /// What they leave out is taken from ours already.
+    providers: Arc<BTreeMap<String, ProviderRow>>,
 }
 
 /// A model as it is written down; what is left out comes from elsewhere.
@@ -81,22 +82,14 @@ static OURS: LazyLock<File> = LazyLock::new(|| {
 /// How many rows a `like` may lead through; more is a circle.
 const DEPTH: usize = 8;
 
-impl Default for Catalogue {
-    fn default() -> Self {
-        Self::with(Vec::new(), BTreeMap::new())
-    }
-}
-
 impl Catalogue {
     /// Our table with the user's rows before it.
     pub(super) fn with(models: Vec<ModelRow>, providers: BTreeMap<String, ProviderRow>) -> Self {
-        let mut all = OURS.model_providers.clone();
-        for (id, row) in providers {
-            let known = all.remove(&id).unwrap_or_default();
-            all.insert(id, row.over(known));
-        }
-        let models = models.into_iter().chain(OURS.models.iter().cloned()).collect();
-        Self { fallback: OURS.fallback.clone(), models, providers: all }
+        let providers = providers.into_iter().map(|(id, row)| {
+            let known = OURS.model_providers.get(&id).cloned().unwrap_or_default();
+            (id, row.over(known))
+        });
+        Self { models: models.into(), providers: Arc::new(providers.collect()) }
     }
 
     /// What is known of a model; the fallback where nothing is.
@@ -106,35 +99,41 @@ impl Catalogue {
         let mut row = found.cloned().unwrap_or_default();
         for _ in 0..DEPTH {
             let Some(like) = row.like.take() else { break };
-            let Some(base) = self.models.iter().find(|base| base.slug == like) else { break };
+            let Some(base) = self.rows().find(|base| base.slug == like) else { break };
             row = row.over(base.clone());
         }
-        row.over(self.fallback.clone()).entry(slug, known)
+        row.over(OURS.fallback.clone()).entry(slug, known)
     }
 
     /// What is known of a provider, if it is one.
     pub fn provider(&self, id: &str, wire: Option<WireApi>) -> Option<ProviderEntry> {
-        Some(self.providers.get(id)?.clone().entry(id, wire))
+        let row = self.providers.get(id).or_else(|| OURS.model_providers.get(id));
+        Some(row?.clone().entry(id, wire))
     }
 
     /// The names of all providers.
     pub fn provider_ids(&self) -> impl Iterator<Item = &str> {
-        self.providers.keys().map(String::as_str)
+        let ids = self.providers.keys().chain(OURS.model_providers.keys());
+        ids.map(String::as_str).collect::<BTreeSet<_>>().into_iter()
     }
 
     /// The names of all models, beginnings with their star.
     pub fn model_slugs(&self) -> impl Iterator<Item = &str> {
-        self.models.iter().map(|row| row.slug.as_str())
+        self.rows().map(|row| row.slug.as_str())
+    }
+
+    fn rows(&self) -> impl DoubleEndedIterator<Item = &ModelRow> {
+        self.models.iter().chain(&OURS.models)
     }
 
     fn find(&self, slug: &str) -> Option<&ModelRow> {
-        let exact = self.models.iter().find(|row| row.slug == slug);
+        let exact = self.rows().find(|row| row.slug == slug);
         let fits = |row: &&ModelRow| {
             row.slug.strip_suffix('*').is_some_and(|beginning| slug.starts_with(beginning))
         };
         // Of equals the first is taken, which is the user's.
         let longest = || {
-            let beginnings = self.models.iter().filter(fits).rev();
+            let beginnings = self.rows().filter(fits).rev();
             beginnings.max_by_key(|row| row.slug.len())
         };
         exact.or_else(longest)

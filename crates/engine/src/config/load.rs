@@ -92,20 +92,20 @@ impl Config {
         read(home, &cwd, Reader::new(table, &layers))
     }
 
-    /// The same settings with another model of the same provider.
-    pub fn with_model(&self, slug: &str) -> Self {
-        let entry = match slug == self.model {
+    /// What is known of this or another model of the same provider.
+    pub fn entry_of(&self, slug: &str) -> ModelEntry {
+        match slug == self.model {
             true => self.entry.clone(),
             false => entry(&self.catalogue, slug, self.provider.wire_api),
-        };
-        Self { model: slug.to_owned(), entry, ..self.clone() }
+        }
     }
 
     /// What the engine has no use for, in words. It is no warning: most homes are written for
     /// Codex, and to be told so with every turn teaches nobody anything.
     pub fn aside(&self) -> Option<String> {
         let keys: Vec<String> = self.unused.iter().map(|key| format!("`{key}`")).collect();
-        let words = || format!("settings the engine has no use for: {}", keys.join(", "));
+        let keys = keys.join(", ");
+        let words = || format!("the engine has no use for {keys} of the configuration");
         (!keys.is_empty()).then(words)
     }
 

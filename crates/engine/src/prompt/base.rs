@@ -66,9 +66,9 @@ pub struct Base {
 }
 
 /// The base prompt that the settings ask for: the user's own file, or ours for the model.
-pub fn chosen(config: &Config, mode: Mode) -> Result<Base, ConfigError> {
+pub fn chosen(config: &Config, entry: &ModelEntry, mode: Mode) -> Result<Base, ConfigError> {
     let Some(path) = &config.model_instructions_file else {
-        return Ok(Base { text: base(&config.entry, mode), source: None });
+        return Ok(Base { text: base(entry, mode), source: None });
     };
     let unreadable = |source| ConfigError::Unreadable { path: path.clone(), source };
     let text = std::fs::read_to_string(path).map_err(unreadable)?;

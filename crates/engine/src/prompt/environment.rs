@@ -1,6 +1,7 @@
 //! Where the model works: the `<environment_context>` block of Codex 0.166.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::context::ThreadScene;
 use crate::config::{Home, SandboxMode};
@@ -97,8 +98,7 @@ pub(super) fn escape(text: &str) -> String {
 /// The name of the user's shell: the login shell where it is one we know, else bash, as Codex
 /// has it. `$SHELL` speaks for users whom the machine's own list does not name.
 pub fn shell(home: &Home) -> String {
-    let login = login_shell();
-    let path = login.as_deref().or_else(|| home.variable("SHELL"));
+    let path = login_shell().or_else(|| home.variable("SHELL"));
     let name = path.and_then(|path| Path::new(path).file_stem()?.to_str());
     match name {
         Some(name @ ("bash" | "zsh" | "sh" | "fish" | "pwsh" | "powershell")) => name.to_owned(),
@@ -107,8 +107,14 @@ pub fn shell(home: &Home) -> String {
     }
 }
 
+/// Read once: nobody moves to another shell while a thread runs.
+fn login_shell() -> Option<&'static str> {
+    static LOGIN: LazyLock<Option<String>> = LazyLock::new(listed_shell);
+    LOGIN.as_deref()
+}
+
 #[cfg(unix)]
-fn login_shell() -> Option<String> {
+fn listed_shell() -> Option<String> {
     let user = rustix::process::getuid().as_raw().to_string();
     let list = std::fs::read_to_string("/etc/passwd").ok()?;
     let mut fields = list.lines().map(|line| line.split(':').collect::<Vec<_>>());
@@ -117,6 +123,6 @@ fn login_shell() -> Option<String> {
 }
 
 #[cfg(not(unix))]
-fn login_shell() -> Option<String> {
+fn listed_shell() -> Option<String> {
     None
 }

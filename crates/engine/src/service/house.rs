@@ -19,8 +19,7 @@ use crate::exec::keeper;
 use crate::guard::{Fenced, Guard, NoFence};
 use crate::mcp;
 use crate::model::{self, Clients};
-use crate::prompt::SectionKind;
-use crate::prompt::context::{Context, ThreadScene};
+use crate::prompt::agents_md;
 use crate::thread::{Approval, Sandbox, Standing};
 
 /// Makes threads from `config.toml`, ours and Codex's, and from what was said at the start.
@@ -206,16 +205,13 @@ impl Supply for House {
 
 /// Whose words a thread in this folder is told.
 fn sources(config: &Config) -> Vec<String> {
-    let mut scene = ThreadScene::here(config);
-    scene.git_limit = None;
-    let context = Context::gather(config, &scene);
-    let project = context.section(SectionKind::ProjectInstructions);
-    let paths = project.into_iter().flat_map(|section| &section.sources);
+    let project = agents_md::gather(config, &config.cwd).section(&config.cwd);
+    let paths = project.into_iter().flat_map(|section| section.sources);
     paths.map(|path| path.display().to_string()).collect()
 }
 
 fn listed(config: &Config, slug: &str) -> Value {
-    let entry = config.with_model(slug).entry;
+    let entry = config.entry_of(slug);
     let reasoning = entry.reasoning.clone().unwrap_or_default();
     let efforts = reasoning.efforts.iter();
     let efforts = efforts.map(|effort| json!({ "reasoningEffort": effort, "description": "" }));

@@ -209,7 +209,7 @@ fn what_is_not_used_is_kept_and_told() {
     ]
     "#);
     // Not told with every turn: those who ask are told.
-    let aside = "settings the engine has no use for: `hologram`, `tui`";
+    let aside = "the engine has no use for `hologram`, `tui` of the configuration";
     assert_eq!(config.aside().as_deref(), Some(aside));
     assert_eq!(Place::new().load(&[]).unwrap().aside(), None);
     assert_eq!(config.model, "gpt-5.5");
@@ -307,7 +307,7 @@ fn the_environment_of_commands_is_read() {
         ("AWS_*".into(), "A".into())
     );
     assert_eq!(policy.set.iter().map(|(k, v)| format!("{k}{v}")).collect::<String>(), "A1B2");
-    let told = "settings the engine has no use for: `shell_environment_policy.shape`";
+    let told = "the engine has no use for `shell_environment_policy.shape` of the configuration";
     assert_eq!((config.aside().as_deref(), config.notices.len()), (Some(told), 0));
     let none = Place::new().load(&[]).unwrap();
     assert_eq!(none.environment, EnvironmentPolicy::default());

@@ -118,7 +118,9 @@ async fn theirs(scenario: &Scenario, lines: &mut Lines) -> (PathBuf, Came) {
     let diffs = lines.transcript()[begun..].iter().map(|line| &line["msg"]);
     let mut diffs = diffs.filter(|message| message["method"] == "turn/diff/updated");
     let diff = diffs.next_back().and_then(|message| message["params"]["diff"].as_str());
-    let diff = anywhere(diff.unwrap_or_default(), &cwd);
+    // For a moment the sandbox of another Codex has a `.git` beside the folder, which is a root then.
+    let name = cwd.file_name().unwrap().to_string_lossy();
+    let diff = anywhere(diff.unwrap_or_default(), &cwd).replace(&format!("/{name}/"), "/");
     let came = Came { text: String::new(), files: files(&cwd), changes, diff };
     (cwd, came)
 }

@@ -48,7 +48,7 @@ impl Show {
             scene.git_limit = Some(git::LIMIT);
         }
         let said = self.prompt.as_deref().map(|text| said(&home, text)).transpose()?;
-        let base = base::chosen(&config, Mode::Agent)?;
+        let base = base::chosen(&config, &config.entry, Mode::Agent)?;
         let context = Context::gather(&config, &scene);
         let placement = config.entry.placement_on(config.provider.wire_api);
         let blocks = ledger::blocks(&base, placement, &context, said.as_ref());

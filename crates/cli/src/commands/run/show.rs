@@ -205,18 +205,18 @@ fn presses() -> std::io::Result<tokio::signal::windows::CtrlC> {
 fn refusal(ask: &Ask) -> String {
     let what = match ask {
         Ask::Command { command, .. } => {
-            format!("Codex wanted to run `{}`", quoted(&unwrapped(command)))
+            format!("the agent wanted to run `{}`", quoted(&unwrapped(command)))
         }
         Ask::FileChange { changes, .. } => match changes.as_slice() {
-            [change] => format!("Codex wanted to change `{}`", quoted(&change.path)),
-            changes => format!("Codex wanted to change {} files", changes.len()),
+            [change] => format!("the agent wanted to change `{}`", quoted(&change.path)),
+            changes => format!("the agent wanted to change {} files", changes.len()),
         },
-        Ask::Permissions { .. } => "Codex wanted more permissions".to_owned(),
-        Ask::UserInput { .. } => "Codex had a question".to_owned(),
+        Ask::Permissions { .. } => "the agent wanted more permissions".to_owned(),
+        Ask::UserInput { .. } => "the agent had a question".to_owned(),
         Ask::Elicitation { server, .. } => {
             format!("the MCP server `{}` had a question", quoted(server))
         }
-        Ask::ToolCall { tool, .. } => format!("Codex called the tool `{}`", quoted(tool)),
+        Ask::ToolCall { tool, .. } => format!("the agent called the tool `{}`", quoted(tool)),
     };
     format!("{what}; without a terminal the answer is no (see --approve and --sandbox)")
 }

@@ -1,6 +1,7 @@
 //! Prompts from the configuration and the world around a thread.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use bindery_core::open::Open;
 use bindery_core::wire::app_server::input::UserInput;
@@ -23,18 +24,19 @@ use crate::truncate::Budget;
 
 /// Makes prompts as the configuration wants them.
 pub(super) struct HousePrompter {
-    config: Config,
+    /// Shared with whoever gathers what surrounds the thread.
+    config: Arc<Config>,
 }
 
 impl HousePrompter {
     pub(super) fn new(config: Config) -> Self {
-        Self { config }
+        Self { config: Arc::new(config) }
     }
 }
 
 impl Prompter for HousePrompter {
     fn profile(&self, model: &str) -> Profile {
-        let entry = self.config.with_model(model).entry;
+        let entry = self.config.entry_of(model);
         let size = |amount: u64| usize::try_from(amount).unwrap_or(usize::MAX);
         let truncation = match entry.truncation {
             Truncation::Tokens(tokens) => Budget::Tokens(size(tokens)),
@@ -72,10 +74,10 @@ impl Prompter for HousePrompter {
         if let Some(words) = &standing.base_instructions {
             return words.clone();
         }
-        let config = self.config.with_model(&standing.model);
+        let entry = self.config.entry_of(&standing.model);
         // A file that was there when the thread began may be gone.
-        let chosen = base::chosen(&config, Mode::Agent).map(|base| base.text);
-        chosen.unwrap_or_else(|_| base_of(&config.entry, Mode::Agent))
+        let chosen = base::chosen(&self.config, &entry, Mode::Agent).map(|base| base.text);
+        chosen.unwrap_or_else(|_| base_of(&entry, Mode::Agent))
     }
 
     fn context<'a>(
