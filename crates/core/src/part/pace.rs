@@ -1,17 +1,17 @@
 //! Parts for a reader whom every one of them wakes: fewer deltas, and nothing sent alone that
 //! nobody waits for.
 //!
-//! The first delta goes at once, so nobody waits for the first word; those that follow too soon
+//! The first words of a text go at once, so nobody waits for them; those that follow within a frame
 //! are kept back for a moment and go together. At the pace of a model that is read as it writes,
-//! none is ever kept back. What opens a stream goes with the first part that says something, or
-//! before long. Everything else goes when it comes, behind what was kept back.
+//! none is ever kept back. What only opens or ends something goes with what follows, or before
+//! long. Everything else goes when it comes, behind what was kept back.
 
 use std::time::{Duration, Instant};
 
 use super::{Delta, Part};
 
-/// The longest that a delta is kept back: shorter than a frame of a screen.
-pub const GAP: Duration = Duration::from_millis(5);
+/// The longest that words and ends are kept back: a frame of a screen.
+pub const GAP: Duration = Duration::from_millis(15);
 
 /// The longest that a part is kept back that says nothing yet: what a person takes for at once.
 pub const LINGER: Duration = Duration::from_millis(100);
@@ -19,14 +19,16 @@ pub const LINGER: Duration = Duration::from_millis(100);
 /// A joined delta is not longer than this by much.
 const LONG: usize = 8 * 1024;
 
+/// No more parts than this are kept back.
+const MANY: usize = 64;
+
 /// Keeps parts back and joins them; the caller has the clock.
 #[derive(Debug, Default)]
 pub struct Pacer {
-    /// Parts that nobody waits for, and when the first of them must go.
-    lingering: Vec<Part>,
-    linger_until: Option<Instant>,
-    /// A delta; never one while others linger.
-    held: Option<Part>,
+    /// Kept back, in order.
+    held: Vec<Part>,
+    /// When they must go.
+    due: Option<Instant>,
     /// Until then, deltas are kept back.
     until: Option<Instant>,
 }
@@ -34,57 +36,53 @@ pub struct Pacer {
 impl Pacer {
     /// Takes a part, and gives those that are to be sent now, in order.
     pub fn push(&mut self, part: Part, now: Instant, out: &mut Vec<Part>) {
-        if part.can_linger() {
-            out.extend(self.held.take());
-            self.linger_until.get_or_insert(now + LINGER);
-            return self.lingering.push(part);
-        }
-        self.leave(out);
-        let part = match &mut self.held {
-            Some(held) => match held.join(part) {
-                None => return self.check(now, out),
-                Some(other) => other,
-            },
-            None => part,
+        let haste = part.haste();
+        let wait = self.wait(haste, now);
+        let part = match self.held.last_mut() {
+            Some(last) => last.join(part),
+            None => Some(part),
         };
-        out.extend(self.held.take());
-        if !part.is_delta() {
-            // The first words of what begins now go at once, too.
+        self.held.extend(part);
+        match wait.filter(|_| !self.is_full()) {
+            Some(wait) => self.due = Some(self.due.map_or(now + wait, |due| due.min(now + wait))),
+            None => self.release(now, out),
+        }
+        // The first words of what begins now go at once, too.
+        if matches!(haste, Haste::Opens | Haste::Matters) {
             self.until = None;
-            out.push(part);
-        } else if self.until.is_some_and(|until| now < until) {
-            self.held = Some(part);
-        } else {
-            self.until = Some(now + GAP);
-            out.push(part);
         }
     }
 
     /// When what is kept back must go, if anything is.
     pub fn due(&self) -> Option<Instant> {
-        self.linger_until.or(self.held.as_ref().and(self.until))
+        self.due
     }
 
     /// What was kept back.
     pub fn release(&mut self, now: Instant, out: &mut Vec<Part>) {
-        self.leave(out);
-        if let Some(held) = self.held.take() {
+        self.due = None;
+        if self.held.iter().any(Part::is_delta) {
             self.until = Some(now + GAP);
-            out.push(held);
+        }
+        out.append(&mut self.held);
+    }
+
+    /// How long a part can wait; none if it goes at once.
+    fn wait(&self, haste: Haste, now: Instant) -> Option<Duration> {
+        match haste {
+            Haste::Opens => Some(LINGER),
+            Haste::Ends => Some(GAP),
+            Haste::Says => {
+                let until = self.until.filter(|until| now < *until)?;
+                Some(until.saturating_duration_since(now))
+            }
+            Haste::Matters => None,
         }
     }
 
-    fn leave(&mut self, out: &mut Vec<Part>) {
-        self.linger_until = None;
-        out.append(&mut self.lingering);
-    }
-
-    /// Lets go of what has been kept long enough, or has become long enough.
-    fn check(&mut self, now: Instant, out: &mut Vec<Part>) {
-        let length = self.held.as_ref().and_then(Part::delta).map_or(0, |held| held.delta.len());
-        if length >= LONG || self.until.is_none_or(|until| now >= until) {
-            self.release(now, out);
-        }
+    fn is_full(&self) -> bool {
+        let last = self.held.last().and_then(Part::delta);
+        self.held.len() >= MANY || last.is_some_and(|held| held.delta.len() >= LONG)
     }
 }
 
@@ -106,13 +104,28 @@ pub fn joined(parts: impl IntoIterator<Item = Part>) -> Vec<Part> {
 /// The user's own words, come back.
 const ECHO: &str = "codex.user-message";
 
+/// Who waits for a part.
+#[derive(Clone, Copy)]
+enum Haste {
+    /// Nobody: it says nothing before what follows does.
+    Opens,
+    /// Nobody but a reader who wants to know that there is no more.
+    Ends,
+    /// Whoever reads along.
+    Says,
+    /// Somebody may.
+    Matters,
+}
+
 impl Part {
-    /// Whether nobody waits for it.
-    fn can_linger(&self) -> bool {
+    fn haste(&self) -> Haste {
         match self {
-            Self::StreamStart { .. } | Self::ResponseMetadata { .. } => true,
-            Self::Custom { kind, .. } => kind == ECHO,
-            _ => false,
+            Self::StreamStart { .. } | Self::ResponseMetadata { .. } => Haste::Opens,
+            Self::TextStart { .. } | Self::ReasoningStart { .. } => Haste::Opens,
+            Self::Custom { kind, .. } if kind == ECHO => Haste::Opens,
+            Self::TextEnd { .. } | Self::ReasoningEnd { .. } => Haste::Ends,
+            _ if self.is_delta() => Haste::Says,
+            _ => Haste::Matters,
         }
     }
 
@@ -210,12 +223,49 @@ mod tests {
     fn another_part_waits_for_nothing_and_overtakes_nothing() {
         let (mut pacer, start, mut out) = (Pacer::default(), start(), Vec::new());
         let reasoning = part(json!({ "type": "reasoning-delta", "id": "1", "delta": "r" }));
-        let end = part(json!({ "type": "text-end", "id": "1" }));
-        for part in [text("a"), text("b"), reasoning, text("c"), text("d"), end, text("e")] {
+        let notice = part(json!({ "type": "custom", "kind": "codex.notice" }));
+        for part in [text("a"), text("b"), reasoning, text("c"), text("d"), notice, text("e")] {
             pacer.push(part, start, &mut out);
         }
         assert_eq!(said(&out), ["a", "b", "r", "cd", "-", "e"]);
         assert_eq!(pacer.due(), None);
+    }
+
+    #[test]
+    fn an_end_goes_with_what_follows_and_a_beginning_with_its_first_words() {
+        let (mut pacer, start, mut out) = (Pacer::default(), start(), Vec::new());
+        let end = part(json!({ "type": "text-end", "id": "1" }));
+        let begin = part(json!({ "type": "text-start", "id": "2" }));
+        pacer.push(text("a"), start, &mut out);
+        pacer.push(text("b"), start, &mut out);
+        pacer.push(end.clone(), start + GAP / 2, &mut out);
+        // Words that were kept back before it do not wait longer for it.
+        assert_eq!((said(&out), pacer.due()), (vec!["a"], Some(start + GAP)));
+        pacer.push(begin.clone(), start + GAP / 2, &mut out);
+        assert_eq!((said(&out), pacer.due()), (vec!["a"], Some(start + GAP)));
+        pacer.push(text("c"), start + GAP / 2, &mut out);
+        assert_eq!((&out[1..], pacer.due()), (&[text("b"), end, begin, text("c")][..], None));
+    }
+
+    #[test]
+    fn an_end_alone_goes_within_a_frame() {
+        let (mut pacer, start, mut out) = (Pacer::default(), start(), Vec::new());
+        let end = part(json!({ "type": "text-end", "id": "1" }));
+        pacer.push(end.clone(), start, &mut out);
+        assert_eq!((out.len(), pacer.due()), (0, Some(start + GAP)));
+        pacer.release(start + GAP, &mut out);
+        assert_eq!(out, [end]);
+    }
+
+    #[test]
+    fn no_more_than_a_few_are_kept_back() {
+        let (mut pacer, start, mut out) = (Pacer::default(), start(), Vec::new());
+        let begin = part(json!({ "type": "stream-start", "warnings": [] }));
+        for _ in 0..MANY {
+            assert_eq!(out, []);
+            pacer.push(begin.clone(), start, &mut out);
+        }
+        assert_eq!((out.len(), pacer.due()), (MANY, None));
     }
 
     #[test]
@@ -258,7 +308,8 @@ mod tests {
         for piece in pieces {
             pacer.push(piece, start, &mut out);
         }
-        let both = format!("{long}z");
-        assert_eq!(said(&out), ["a", both.as_str()]);
+        assert_eq!(said(&out), ["a", long.as_str()]);
+        pacer.release(start + GAP, &mut out);
+        assert_eq!(said(&out[2..]), ["zz"]);
     }
 }

@@ -1,6 +1,7 @@
 //! The stream of one call, as server-sent events.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bindery_client::interrupts::{Interrupts, State};
 use bindery_client::model::{Call, Step};
@@ -8,7 +9,7 @@ use bindery_core::content::Gather;
 use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::Interrupt;
 use bindery_core::part::Part;
-use bindery_core::part::pace::Pacer;
+use bindery_core::part::pace::{LINGER, Pacer};
 use bindery_core::spec::Spec;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -31,6 +32,8 @@ pub struct Events {
     gather: Option<Gather>,
     /// Joins what comes too fast.
     pacer: Pacer,
+    /// Which thread and turn it is, and when that must be told.
+    opening: Option<(Frame, Instant)>,
     /// Frames that come before anything else.
     ahead: VecDeque<Frame>,
     sent: u64,
@@ -112,9 +115,10 @@ impl Events {
             "backend": backend,
             "model": call.opened.as_ref().map(|opened| &opened.model),
         });
-        let (step, pacer) = (Some(call.turn), Pacer::default());
-        let ahead = VecDeque::from([frame("session", &session)]);
-        Self { step, named, questions, spec, gather, pacer, ahead, sent: 0 }
+        let (step, pacer, ahead) = (Some(call.turn), Pacer::default(), VecDeque::new());
+        let patience = if request.settings.session_at_once { Duration::ZERO } else { LINGER };
+        let opening = Some((frame("session", &session), Instant::now() + patience));
+        Self { step, named, questions, spec, gather, pacer, opening, ahead, sent: 0 }
     }
 
     /// The name of the call, by which it can be steered.
@@ -128,8 +132,8 @@ impl Events {
             if let Some(frame) = self.ahead.pop_front() {
                 return Some(frame);
             }
+            let due = self.due();
             let step = self.step.as_mut()?;
-            let due = self.pacer.due();
             // A question comes before the part that would end its step.
             let happened = tokio::select! {
                 biased;
@@ -147,6 +151,13 @@ impl Events {
         }
     }
 
+    /// When something must be sent, if anything waits.
+    fn due(&self) -> Option<Instant> {
+        let opening = self.opening.as_ref().map(|(_, until)| *until);
+        let parts = self.pacer.due().map(Instant::from_std);
+        opening.into_iter().chain(parts).min()
+    }
+
     fn take(&mut self, part: Part) {
         if let Some(gather) = &mut self.gather {
             return gather.push(&part);
@@ -162,13 +173,23 @@ impl Events {
         self.ahead.push_back(frame(event, data));
     }
 
+    /// What was kept back.
     fn release(&mut self) {
+        self.open();
         let mut parts = Vec::new();
         self.pacer.release(Instant::now().into_std(), &mut parts);
         self.send(parts);
     }
 
+    /// The first event is behind nothing.
+    fn open(&mut self) {
+        self.ahead.extend(self.opening.take().map(|(frame, _)| frame));
+    }
+
     fn send(&mut self, parts: Vec<Part>) {
+        if !parts.is_empty() {
+            self.open();
+        }
         for part in parts {
             let Some(part) = part.to_json(self.spec) else { continue };
             self.sent += 1;
@@ -200,9 +221,9 @@ enum Happened {
     Ended,
 }
 
-async fn when(due: Option<std::time::Instant>) {
+async fn when(due: Option<Instant>) {
     if let Some(due) = due {
-        sleep_until(due.into()).await;
+        sleep_until(due).await;
     }
 }
 

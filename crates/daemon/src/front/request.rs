@@ -38,6 +38,8 @@ pub struct FrontSettings {
     pub thread: Option<Map<String, Value>>,
     /// Kinds of questions that are answered while the stream is open.
     pub callbacks: Vec<String>,
+    /// The caller waits for the `session` event. Else it goes with the first part, or before long.
+    pub session_at_once: bool,
     /// Tools that the caller runs while the stream is open.
     pub tools: Vec<DeclaredTool>,
     /// How long one of `tools` may take.

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use bindery_client::interrupts::AnswerError;
 use bindery_client::turn::TurnControl;
 use bindery_core::interrupt::Answer;
-use futures_util::{FutureExt as _, stream as streams};
+use futures_util::{FutureExt as _, StreamExt as _, stream as streams};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
@@ -47,10 +47,13 @@ pub async fn stream(
     let (front, key) = (admitted.front, admitted.key);
     let events = front.stream(&key, admitted.backend, admitted.request).await?;
     let quiet = QUIET.min(Duration::from_secs(app.config.http.keep_alive_seconds.max(1)));
-    let sending = Sending { events, quiet, stop: app.stop.clone() };
-    let body = streams::unfold(sending, |mut sending| async move {
-        sending.next().await.map(|bytes| (Ok::<_, Infallible>(bytes), sending))
+    let mut sending = Sending { events, quiet, stop: app.stop.clone() };
+    // The head goes with the first events: each alone would wake the reader.
+    let first = sending.next().await;
+    let rest = streams::unfold(sending, |mut sending| async move {
+        sending.next().await.map(|bytes| (bytes, sending))
     });
+    let body = streams::iter(first).chain(rest).map(Ok::<_, Infallible>);
     Ok(sse::stream_of(Outgoing::from_stream(body)))
 }
 

@@ -56,6 +56,24 @@ async fn a_call_is_gathered_on_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_has_begun_before_the_model_says_anything() {
+    for (generate, at_once) in [(false, false), (false, true), (true, false), (true, true)] {
+        let script = Script::new([Reply::new([Step::gate("speak"), Step::text("now")])]);
+        let model = Model::start(script);
+        let codex = RealCodex::with(&model, &Options::unrestricted());
+        let stage = Stage::own(&codex).await;
+        let mut request = call("hi");
+        request["generate"] = json!(generate);
+        request["settings"] = json!({ "sessionAtOnce": at_once });
+        let mut events = Events::of(stage.post(STREAM, &request).await);
+        assert_eq!(events.next().await.unwrap().name, "session");
+        model.open("speak");
+        assert_eq!(events.rest().await.last().unwrap().data, "[DONE]");
+        stage.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tool_of_the_settings_is_answered_while_the_stream_is_open() {
     let script = Script::new([
         Reply::new([Step::call("add", json!({ "a": 1 }), "c1")]).when_after_tool(false),
