@@ -1,7 +1,5 @@
 // One call: a request to the daemon, the events of its answer, and the questions in between.
 
-import type { IncomingMessage } from 'node:http';
-
 import { APICallError } from '@ai-sdk/provider';
 
 import { ask } from './ask.js';
@@ -37,10 +35,10 @@ export async function open(asked: Asked, settings: CodexSettings): Promise<OpenC
   const server = await serverFor(settings);
   const request = requestOf(asked, settings, await compactionOf(asked, settings));
   const path = '/v1/language-model/stream';
-  const response = await stream(server, path, request, signal);
+  const { answer, headers } = await stream(server, path, request, signal);
   const url = new URL(path, server.url).toString();
-  const events = new CallEvents(response, signal, asideOf(server, settings));
-  return { url, request, headers: headersOf(response), events };
+  const events = new CallEvents(answer, signal, asideOf(server, settings));
+  return { url, request, headers, events };
 }
 
 function asideOf(server: Server, settings: CodexSettings): Aside {
@@ -87,6 +85,7 @@ function requestOf(asked: Asked, settings: CodexSettings, compaction?: string): 
     settings: {
       thread,
       callbacks: callbackKinds(settings),
+      sessionAtOnce: settings.onSession !== undefined,
       tools,
       toolTimeoutMs,
       answerTimeoutMs,
@@ -103,11 +102,6 @@ function requestOf(asked: Asked, settings: CodexSettings, compaction?: string): 
 /** Where Codex runs, and as whom. */
 export function placeOf({ backend, codexHome, env, appServer }: CodexSettings): Record<string, unknown> {
   return { backend, codexHome, env, appServer };
-}
-
-function headersOf({ headers }: IncomingMessage): Record<string, string> {
-  const entries = Object.entries(headers).map(([name, value]) => [name, String(value)]);
-  return Object.fromEntries(entries) as Record<string, string>;
 }
 
 async function reply(

@@ -1,8 +1,7 @@
 // The events of an answer, told as they come. No promise for each: a call is mostly waiting, and
 // what wakes the process for nothing is most of what it costs.
 
-import type { IncomingMessage } from 'node:http';
-
+import type { Answer } from './connection.js';
 import { BinderyError, parsed } from './errors.js';
 import { EventFeed } from './sse.js';
 
@@ -33,35 +32,37 @@ export class CallEvents {
   #over = false;
 
   constructor(
-    readonly response: IncomingMessage,
+    readonly answer: Answer,
     readonly signal: AbortSignal | undefined,
     readonly aside: Aside,
   ) {}
 
   /** Tells from now on. */
   tell(listener: Listener): void {
-    this.response.setEncoding('utf8');
-    this.response.on('error', (cause) => this.#fail(listener, cause));
-    this.response.on('end', () => this.#fail(listener));
-    // An answer that was destroyed tells neither.
-    this.response.on('close', () => this.#fail(listener));
-    this.response.on('data', (text: string) => this.#take(text, listener));
+    this.answer.tell({
+      text: (text) => this.#take(text, listener),
+      rest: () => {
+        if (!this.#over) listener.rest?.();
+      },
+      end: () => this.#fail(listener),
+      fail: (cause) => this.#fail(listener, cause),
+    });
   }
 
   /** Tells no more until `resume`. */
   pause(): void {
-    if (!this.#over) this.response.pause();
+    if (!this.#over) this.answer.pause();
   }
 
   resume(): void {
-    this.response.resume();
+    this.answer.resume();
   }
 
   /** Wants no more: closed before its end, the answer interrupts the turn. */
   cancel(): void {
     if (this.#over) return;
     this.#close();
-    this.response.destroy();
+    this.answer.destroy();
   }
 
   #close(): void {
@@ -78,20 +79,19 @@ export class CallEvents {
       if (isForModel(event)) listener.event(event, value);
       else this.aside.event(event, value);
     }
-    if (!this.#over) listener.rest?.();
   }
 
   #end(listener: Listener): void {
     this.#close();
     // Read to its end, the connection serves the next call.
-    this.response.resume();
+    this.answer.resume();
     listener.end();
   }
 
   #fail(listener: Listener, cause?: unknown): void {
     if (this.#over) return;
     this.#close();
-    this.response.destroy();
+    this.answer.destroy();
     listener.fail(this.signal?.aborted === true ? this.signal.reason : cut(cause));
   }
 }

@@ -1,12 +1,14 @@
-// A request whose answer is a stream. Node's own client: `fetch` would cost more than all the rest.
+// A request whose answer is a stream.
 
-import http, { type IncomingMessage } from 'node:http';
-import https from 'node:https';
-
-import { errorOfProblem, unanswered } from './errors.js';
+import { connectionTo, type Answer } from './connection.js';
 import type { Server } from './daemon.js';
+import { errorOfProblem, unanswered } from './errors.js';
+import type { Head } from './http1.js';
 
-const agents = { 'http:': new http.Agent({ keepAlive: true }), 'https:': new https.Agent({ keepAlive: true }) };
+/** An answer that has begun. */
+export interface Begun extends Head {
+  answer: Answer;
+}
 
 /** Posts, and throws what the daemon refuses. The pace of the reader is the pace of the answer. */
 export async function stream(
@@ -14,45 +16,52 @@ export async function stream(
   path: string,
   body: unknown,
   signal: AbortSignal | undefined,
-): Promise<IncomingMessage> {
+): Promise<Begun> {
   const url = new URL(path, server.url);
-  const response = await sent(url, server.token, Buffer.from(JSON.stringify(body)), signal);
-  const status = response.statusCode ?? 0;
-  if (status >= 200 && status < 300) return response;
-  throw errorOfProblem(url.toString(), status, await textOf(response));
+  const begun = await sent(url, requestOf(url, server.token, JSON.stringify(body)), signal);
+  if (begun.status >= 200 && begun.status < 300) return begun;
+  throw errorOfProblem(url.toString(), begun.status, await textOf(begun.answer));
 }
 
-function sent(url: URL, token: string, body: Buffer, signal: AbortSignal | undefined): Promise<IncomingMessage> {
-  const secure = url.protocol === 'https:';
-  const headers = {
-    authorization: `Bearer ${token}`,
-    'content-type': 'application/json',
-    'content-length': body.byteLength,
-  };
-  return new Promise((resolve, reject) => {
-    const request = (secure ? https : http).request(url, {
-      method: 'POST',
-      headers,
-      agent: agents[secure ? 'https:' : 'http:'],
-      ...(signal === undefined ? {} : { signal }),
-    });
-    request.once('response', resolve);
-    request.once('error', (cause: NodeJS.ErrnoException) => {
-      if (signal?.aborted === true) reject(signal.reason as Error);
-      // A kept connection may have been closed by the server just now; nothing was sent on it.
-      else if (request.reusedSocket && cause.code === 'ECONNRESET') sent(url, token, body, signal).then(resolve, reject);
-      else reject(unanswered(url.toString(), cause));
-    });
-    request.end(body);
-  });
+function requestOf(url: URL, token: string, body: string): string {
+  return [
+    `POST ${url.pathname}${url.search} HTTP/1.1`,
+    `host: ${url.host}`,
+    // Nothing that could end the line, whatever is given.
+    `authorization: Bearer ${token.replace(/[^\x20-\x7e]/g, '')}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n');
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  try {
-    for await (const chunk of response) chunks.push(chunk as Buffer);
-  } catch {
-    // What came is all there is to show.
+async function sent(url: URL, request: string, signal: AbortSignal | undefined): Promise<Begun> {
+  for (;;) {
+    signal?.throwIfAborted();
+    const connection = connectionTo(url);
+    const answer = connection.send(request, signal);
+    try {
+      return { ...(await answer.head), answer };
+    } catch (cause) {
+      signal?.throwIfAborted();
+      // A kept connection may have been closed by the server just now; it has seen nothing of this.
+      if (!connection.used || !answer.untouched) throw unanswered(url.toString(), cause);
+    }
   }
-  return Buffer.concat(chunks).toString('utf8');
+}
+
+function textOf(answer: Answer): Promise<string> {
+  return new Promise((resolve) => {
+    let all = '';
+    answer.tell({
+      text: (text) => {
+        all += text;
+      },
+      rest: () => undefined,
+      end: () => resolve(all),
+      // What came is all there is to show.
+      fail: () => resolve(all),
+    });
+  });
 }
