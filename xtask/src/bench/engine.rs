@@ -29,6 +29,9 @@ const WARM_UP: usize = 2;
 
 const ROUNDS: usize = 15;
 
+/// Codex goes on for a while after a turn is over; nobody should pay for it but its own turn.
+const SETTLE: Duration = Duration::from_millis(100);
+
 /// The most that a turn of ours may take of Codex's, from the start of the process and on a warm
 /// one.
 const MOST_RATIO: f64 = 0.08;
@@ -76,6 +79,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     let (mut own_new, mut own_open) = (Vec::new(), Vec::new());
     let times = interleave(plan, Variant::ALL.len(), |index| {
         let variant = Variant::ALL[index];
+        std::thread::sleep(SETTLE);
         let before = cpu::live_threads(cast.engine.pid())?;
         let time = cast.measure(&stage, variant)?;
         let own = cpu::live_threads(cast.engine.pid())?.saturating_sub(before);
