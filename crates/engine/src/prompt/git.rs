@@ -6,6 +6,8 @@
 
 mod files;
 
+mod recent;
+
 mod ask;
 
 use std::path::{Path, PathBuf};
@@ -61,7 +63,8 @@ impl Question {
         let git = files::read(cwd)?;
         let is_news = !told.is_current(&section(&git));
         let limit = limit.filter(|limit| is_news && !limit.is_zero());
-        let asked = limit.map(|limit| ask::Asked::start(&git.root, limit.min(LIMIT)));
+        let asked =
+            limit.map(|limit| ask::Asked::start(&git.root, git.head.as_deref(), limit.min(LIMIT)));
         Some(Self { git, asked })
     }
 

@@ -66,6 +66,26 @@ fn a_repository_is_told() {
 }
 
 #[test]
+fn commits_are_those_of_the_head_however_often_it_moves() {
+    let place = repository();
+    let project = place.project();
+    let subjects = || {
+        let recent = ask(&project).recent;
+        recent.iter().map(|line| line[8..].to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!([subjects(), subjects()], [["first <one>"], ["first <one>"]]);
+    git(&project, &["commit", "-qm", "second", "--allow-empty"]);
+    assert_eq!([subjects(), subjects()], [["second", "first <one>"], ["second", "first <one>"]]);
+    git(&project, &["commit", "-q", "--amend", "-m", "other", "--allow-empty"]);
+    assert_eq!(subjects(), ["other", "first <one>"]);
+    git(&project, &["reset", "-q", "HEAD~"]);
+    place.write("project/b", "2");
+    assert_eq!(subjects(), ["first <one>"]);
+    // What can change between two questions is asked for again.
+    assert_eq!(ask(&project).changes, Some(Changes { dirty: 1, untracked: 0 }));
+}
+
+#[test]
 fn packed_detached_unborn_and_worktrees() {
     let place = repository();
     let project = place.project();

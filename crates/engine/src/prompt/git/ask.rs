@@ -8,11 +8,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Changes;
+use super::recent::{self, Tip};
 
-/// Two gits at work, and the thread that reads what they print.
+/// Gits at work, and the thread that reads what they print.
 pub(super) struct Asked {
     status: Option<Running<Changes>>,
     log: Option<Running<Vec<String>>>,
+    /// What git said of this head before, which stays true.
+    known: Option<Vec<String>>,
+    tip: Option<Tip>,
     reader: JoinHandle<()>,
     deadline: Instant,
 }
@@ -32,11 +36,14 @@ const SUBJECT: usize = 100;
 const LINE: u64 = 64 * 1024;
 
 impl Asked {
-    pub(super) fn start(root: &Path, limit: Duration) -> Self {
+    pub(super) fn start(root: &Path, head: Option<&str>, limit: Duration) -> Self {
+        let tip = head.map(|head| Tip { root: root.to_owned(), head: head.to_owned() });
+        let known = tip.as_ref().and_then(recent::known);
         let status = ["status", "--porcelain=v1", "-z", "--untracked-files=normal"];
         let log = ["log", COMMITS, "--no-show-signature", "--format=%h %s", "-z"];
         let (status, read_status) = Running::start(git(root, &status), count).unzip();
-        let (log, read_log) = Running::start(git(root, &log), subjects).unzip();
+        let log = known.is_none().then(|| Running::start(git(root, &log), subjects)).flatten();
+        let (log, read_log) = log.unzip();
         // The log first: it is short, and the other may be long in coming.
         let reader = std::thread::spawn(move || {
             if let Some(read) = read_log {
@@ -46,12 +53,16 @@ impl Asked {
                 read();
             }
         });
-        Self { status, log, reader, deadline: Instant::now() + limit }
+        Self { status, log, known, tip, reader, deadline: Instant::now() + limit }
     }
 
     pub(super) fn answer(self) -> Answer {
         let deadline = self.deadline;
-        let recent = self.log.and_then(|running| running.finish(deadline)).unwrap_or_default();
+        let said = self.log.and_then(|running| running.finish(deadline));
+        if let (Some(tip), Some(commits)) = (self.tip, &said) {
+            recent::learn(tip, commits.clone());
+        }
+        let recent = self.known.or(said).unwrap_or_default();
         let changes = self.status.and_then(|running| running.finish(deadline));
         // Both are over, so there is nothing left to read.
         let _ = self.reader.join();
