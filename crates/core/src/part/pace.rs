@@ -1,7 +1,7 @@
 //! Parts for a reader whom every one of them wakes: fewer deltas, and nothing sent alone that
 //! nobody waits for.
 //!
-//! The first words of a text go at once, so nobody waits for them; those that follow within a frame
+//! The first words of a text go at once, so nobody waits for them; those that follow too soon
 //! are kept back for a moment and go together. At the pace of a model that is read as it writes,
 //! none is ever kept back. What only opens or ends something goes with what follows, or before
 //! long. Everything else goes when it comes, behind what was kept back.
@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use super::{Delta, Part};
 
-/// The longest that words and ends are kept back: a frame of a screen.
-pub const GAP: Duration = Duration::from_millis(15);
+/// The longest that words and ends are kept back: shorter than a frame of a screen. With three times
+/// as long, half of the words of a quick model wait ten milliseconds.
+pub const GAP: Duration = Duration::from_millis(5);
 
 /// The longest that a part is kept back that says nothing yet: what a person takes for at once.
 pub const LINGER: Duration = Duration::from_millis(100);
