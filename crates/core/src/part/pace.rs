@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::{Delta, Part};
 
-/// The longest that words and ends are kept back: shorter than a frame of a screen. With three times
-/// as long, half of the words of a quick model wait ten milliseconds.
+/// The longest that words and ends are kept back: shorter than a frame of a screen. With three
+/// times as long, half of the words of a quick model wait ten milliseconds.
 pub const GAP: Duration = Duration::from_millis(5);
 
 /// The longest that a part is kept back that says nothing yet: what a person takes for at once.
