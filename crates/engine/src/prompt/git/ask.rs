@@ -40,7 +40,9 @@ impl Asked {
         let tip = head.map(|head| Tip { root: root.to_owned(), head: head.to_owned() });
         let known = tip.as_ref().and_then(recent::known);
         let status = ["status", "--porcelain=v1", "-z", "--untracked-files=normal"];
+        // Of that head by name: it may move before git looks.
         let log = ["log", COMMITS, "--no-show-signature", "--format=%h %s", "-z"];
+        let log: Vec<&str> = log.into_iter().chain(head).collect();
         let (status, read_status) = Running::start(git(root, &status), count).unzip();
         let log = known.is_none().then(|| Running::start(git(root, &log), subjects)).flatten();
         let (log, read_log) = log.unzip();
