@@ -10,6 +10,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::place;
 use crate::Error;
 use crate::error::record_error;
 
@@ -32,7 +33,6 @@ impl Hold {
     /// Takes hold of a thread.
     pub fn take(home: &Path, thread: &str) -> Result<Self, Error> {
         let folder = home.join(FOLDER);
-        fs::create_dir_all(&folder).map_err(record_error(&folder))?;
         let path = folder.join(format!("{thread}.lock"));
         let coordination = coordinate(&folder)?;
         let lock = open(&path)?;
@@ -84,8 +84,8 @@ fn coordinate(folder: &Path) -> Result<File, Error> {
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    let options = OpenOptions::new().create(true).truncate(false).write(true).open(path);
-    options.map_err(record_error(path))
+    let mut options = OpenOptions::new();
+    place::open(options.create(true).truncate(false).write(true), path).map_err(record_error(path))
 }
 
 /// A process other than this one that has the file open for writing.

@@ -1,5 +1,7 @@
 //! Where a thread's file is: `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`.
 
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::clock::Clock;
@@ -30,6 +32,18 @@ pub fn active(home: &Path, name: &str) -> Option<PathBuf> {
 /// Where a file of this name lives once archived.
 pub fn archived(home: &Path, name: &str) -> PathBuf {
     home.join(ARCHIVED).join(name)
+}
+
+/// Opens a file whose folder is made when it turns out to be missing: to ask for one that is there
+/// may wait for the file system.
+pub(super) fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    match (options.open(path), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(folder)?;
+            options.open(path)
+        }
+        (result, _) => result,
+    }
 }
 
 fn day(home: &Path, time: &str) -> PathBuf {

@@ -7,11 +7,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
 use super::clock::{Clock, stamp};
 use super::hold::Hold;
+use super::late::{Debt, LateSync};
 use super::meta::{Format, Meta};
 use super::place;
 use super::record::Record;
@@ -22,7 +24,8 @@ use crate::record::{self, Limits, Records};
 
 /// Writes one session.
 pub struct Recorder {
-    out: Box<dyn Sink>,
+    out: Arc<dyn Sink>,
+    debt: Arc<Debt>,
     path: PathBuf,
     thread: String,
     format: Format,
@@ -38,17 +41,18 @@ pub struct Recorder {
 pub const LONGEST: usize = 64 << 20;
 
 /// Where lines go: a file, or a disk that fails in a test.
-pub(super) trait Sink: Send {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    fn sync(&mut self) -> io::Result<()>;
+pub(super) trait Sink: Send + Sync {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+    fn sync(&self) -> io::Result<()>;
 }
 
 impl Sink for File {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Write::write(self, bytes)
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = self;
+        Write::write(&mut file, bytes)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         self.sync_data()
     }
 }
@@ -64,14 +68,12 @@ impl Recorder {
     pub fn create_at(home: &Path, meta: &Meta, clock: Clock, now: i64) -> Result<Self, Error> {
         let hold = Hold::take(home, &meta.id)?;
         let path = place::new_file(home, &meta.id, &clock, now);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(record_error(folder))?;
-        }
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = place::open(OpenOptions::new().append(true).create_new(true), &path);
         let file = file.map_err(record_error(&path))?;
         let next = meta.base.as_ref().map_or(0, |base| base.end_ordinal);
         let mut recorder = Self {
-            out: Box::new(file),
+            out: Arc::new(file),
+            debt: Arc::default(),
             path,
             thread: meta.id.clone(),
             format: meta.format,
@@ -104,7 +106,8 @@ impl Recorder {
             (Format::Legacy, _) => 0,
         };
         Ok(Self {
-            out: Box::new(file),
+            out: Arc::new(file),
+            debt: Arc::default(),
             path,
             thread: head.thread,
             format: head.format,
@@ -134,9 +137,16 @@ impl Recorder {
         records.iter().try_for_each(|record| self.record(record))
     }
 
-    /// Waits until the disk has it all: at the end of a turn, before anybody is told.
+    /// Waits until the disk has it all.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.out.sync().map_err(record_error(&self.path))
+    }
+
+    /// The same without waiting: who is given something is to run it in a while, in a thread that
+    /// may wait; nothing is given as long as an earlier one has not been run. An error is that of
+    /// the disk before this. A recorder that is dropped waits for what is still owed.
+    pub fn sync_later(&mut self) -> Result<Option<LateSync>, Error> {
+        self.debt.owe(&self.out).map_err(record_error(&self.path))
     }
 
     /// The file.
@@ -188,6 +198,12 @@ impl Recorder {
             return Err(Error::Record { path: self.path.clone(), source });
         }
         Ok(())
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.debt.pay(&*self.out);
     }
 }
 

@@ -2,12 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use bindery_sessions::Error;
-use bindery_sessions::write::{Clock, Meta, Recorder};
+use bindery_sessions::write::{Clock, LateSync, Meta, Recorder};
+use tokio::runtime::Handle;
 
 use super::entries;
 use crate::thread::{Entry, Journal, JournalError};
+
+/// How long after the end of a turn the disk is made to have it. Turns that follow one another
+/// quickly wait for it once.
+const LATER: Duration = Duration::from_secs(1);
 
 /// A thread's session file.
 pub(super) struct DiskJournal(Mutex<State>);
@@ -62,5 +68,21 @@ fn write(state: &mut State, entries: &[Entry]) -> Result<(), Error> {
     }
     let ends =
         |entry: &Entry| matches!(entry, Entry::TurnCompleted { .. } | Entry::TurnAborted { .. });
-    if entries.iter().any(ends) { recorder.sync() } else { Ok(()) }
+    if entries.iter().any(ends)
+        && let Some(sync) = recorder.sync_later()?
+    {
+        run_later(sync);
+    }
+    Ok(())
+}
+
+/// Nobody waits for the disk: neither the one who is told of the end of a turn, nor a thread that
+/// serves others. Of a runtime that ends, the recorders do it when they are dropped.
+fn run_later(sync: LateSync) {
+    let Ok(runtime) = Handle::try_current() else { return sync.run() };
+    runtime.spawn(async {
+        tokio::time::sleep(LATER).await;
+        // It only fails when the runtime ends.
+        let _ = tokio::task::spawn_blocking(|| sync.run()).await;
+    });
 }

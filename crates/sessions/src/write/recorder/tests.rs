@@ -1,5 +1,6 @@
 //! Lines on failing disks, after deaths, and in files of others.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
@@ -13,7 +14,7 @@ struct Disk {
 }
 
 impl Sink for Disk {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut room = self.room.lock().unwrap();
         let count = bytes.len().min(*room);
         if count == 0 {
@@ -24,7 +25,7 @@ impl Sink for Disk {
         Ok(count)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -61,7 +62,7 @@ fn what_a_full_disk_cuts_is_ended_and_never_counted() {
         let home = tempfile::tempdir().unwrap();
         let mut recorder = recorder(home.path());
         let (bytes, left) = (Arc::default(), Arc::new(Mutex::new(room)));
-        recorder.out = Box::new(Disk { bytes: Arc::clone(&bytes), room: Arc::clone(&left) });
+        recorder.out = Arc::new(Disk { bytes: Arc::clone(&bytes), room: Arc::clone(&left) });
         let first = recorder.record(&event("one"));
         // All but the line feed is as good as all.
         assert_eq!(first.is_ok(), room + 1 >= whole, "{room}");
@@ -175,4 +176,69 @@ fn a_thread_is_begun_once() {
     drop(first);
     let error = Recorder::create(home.path(), &meta, clock()).unwrap_err();
     assert!(error.hint().unwrap().contains("exists"));
+}
+
+/// A disk that counts how often it was waited for, and fails when told so.
+#[derive(Default)]
+struct Slow {
+    waits: AtomicUsize,
+    fails: AtomicBool,
+}
+
+impl Sink for Slow {
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.waits.fetch_add(1, Ordering::SeqCst);
+        match self.fails.load(Ordering::SeqCst) {
+            true => Err(io::Error::other("the disk is gone")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn on_slow_disk(home: &Path) -> (Recorder, Arc<Slow>) {
+    let (mut recorder, disk) = (recorder(home), Arc::new(Slow::default()));
+    recorder.out = Arc::<Slow>::clone(&disk);
+    (recorder, disk)
+}
+
+#[test]
+fn the_disk_is_waited_for_once_for_all_that_came_before() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut recorder, disk) = on_slow_disk(home.path());
+    let sync = recorder.sync_later().unwrap().unwrap();
+    assert!(recorder.sync_later().unwrap().is_none());
+    assert_eq!(disk.waits.load(Ordering::SeqCst), 0);
+    sync.run();
+    assert_eq!(disk.waits.load(Ordering::SeqCst), 1);
+    recorder.sync_later().unwrap().unwrap().run();
+    drop(recorder);
+    assert_eq!(disk.waits.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn a_recorder_that_goes_waits_for_what_is_owed_and_nobody_has_its_file() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut recorder, disk) = on_slow_disk(home.path());
+    let sync = recorder.sync_later().unwrap().unwrap();
+    drop(recorder);
+    assert_eq!(disk.waits.load(Ordering::SeqCst), 1);
+    assert_eq!(Arc::strong_count(&disk), 1);
+    sync.run();
+    assert_eq!(disk.waits.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_disk_that_failed_later_is_told_of_at_the_next_sync() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut recorder, disk) = on_slow_disk(home.path());
+    disk.fails.store(true, Ordering::SeqCst);
+    recorder.sync_later().unwrap().unwrap().run();
+    disk.fails.store(false, Ordering::SeqCst);
+    let error = recorder.sync_later().err().unwrap();
+    assert_eq!(error.code(), "record");
+    assert!(recorder.sync_later().unwrap().is_some());
 }
