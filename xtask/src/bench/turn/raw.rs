@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -25,7 +26,7 @@ pub(in crate::bench) struct Raw {
     open: String,
     /// Started ahead, and not used yet.
     spare: String,
-    codex: RealCodex,
+    codex: Arc<RealCodex>,
 }
 
 /// As much of a line as the loop looks at; the rest is skipped unread.
@@ -37,8 +38,9 @@ struct Envelope<'a> {
 }
 
 impl Raw {
-    /// Starts Codex and greets it.
-    pub(in crate::bench) fn start(codex: RealCodex) -> anyhow::Result<Self> {
+    /// Starts Codex and greets it. Its home goes with it, unless somebody else has it, too.
+    pub(in crate::bench) fn start(codex: impl Into<Arc<RealCodex>>) -> anyhow::Result<Self> {
+        let codex = codex.into();
         let mut command = codex.command(&["app-server"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().context("cannot start Codex")?;
