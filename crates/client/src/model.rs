@@ -89,7 +89,7 @@ impl Default for ModelSettings {
         Self {
             thread: ThreadSettings::default(),
             plan: PlanContext::default(),
-            deadlines: Deadlines { settle: Some(SETTLE), ..Deadlines::default() },
+            deadlines: Deadlines { settle: Some(SETTLE), taken: TAKEN, ..Deadlines::default() },
             tools: ToolSet::default(),
             answerer: answerer::refuse(),
             interrupts: Interrupts::default(),
@@ -140,6 +140,10 @@ impl Call {
 /// Questions of one model response come within milliseconds of each other; later ones are told in
 /// the next step, so nothing hangs on this being long enough.
 const SETTLE: Duration = Duration::from_millis(50);
+
+/// Who stops an answer and asks again at once may be here before the stop is: a closed connection
+/// is noticed when it is.
+const TAKEN: Duration = Duration::from_millis(500);
 
 /// Threads remembered as open; forgetting one costs a `thread/resume`, nothing else.
 const REMEMBERED: usize = 1024;

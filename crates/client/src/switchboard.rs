@@ -13,7 +13,8 @@ use bindery_core::wire::app_server::request::{Body as Ask, ServerRequest};
 use bindery_core::wire::rpc::{RequestId, RpcError};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, mpsc};
 
 use crate::peer::{Inbound, WeakPeer};
 use crate::transport::End;
@@ -50,6 +51,8 @@ pub(crate) enum Event {
 #[derive(Debug, Default)]
 pub(crate) struct Switchboard {
     state: Mutex<State>,
+    /// Somebody has left, or is about to.
+    change: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -57,6 +60,8 @@ struct State {
     listeners: HashMap<ThreadId, mpsc::Sender<Event>>,
     /// Sub-agent → the thread whose listener hears it.
     parents: HashMap<ThreadId, ThreadId>,
+    /// Threads whose listeners wait for an end that they have asked for.
+    stopping: HashSet<ThreadId>,
     ledgers: HashMap<ThreadId, Ledger>,
     /// Threads whose listeners want the server's own words too.
     raw: HashSet<ThreadId>,
@@ -83,6 +88,22 @@ impl Switchboard {
         Some(receiver)
     }
 
+    /// Whether the thread's listener only waits for an end that it has asked for.
+    pub(crate) fn is_stopping(&self, thread: &ThreadId) -> bool {
+        self.state().stopping.contains(thread)
+    }
+
+    /// The thread's listener has asked for its end.
+    pub(crate) fn stopping(&self, thread: &ThreadId) {
+        self.state().stopping.insert(thread.clone());
+        self.change.notify_waiters();
+    }
+
+    /// Waits for a listener to leave or to be about to, from this call on.
+    pub(crate) fn change(&self) -> Notified<'_> {
+        self.change.notified()
+    }
+
     /// The thread's listener hears the server's own words too.
     pub(crate) fn want_raw(&self, thread: &ThreadId) {
         self.state().raw.insert(thread.clone());
@@ -104,6 +125,7 @@ impl Switchboard {
     pub(crate) fn leave(&self, thread: &ThreadId, ledger: Ledger) {
         let mut state = self.state();
         state.listeners.remove(thread);
+        state.stopping.remove(thread);
         state.raw.remove(thread);
         let children: Vec<ThreadId> = (state.parents.iter())
             .filter(|(_, parent)| *parent == thread)
@@ -117,6 +139,7 @@ impl Switchboard {
             state.forgotten.insert(child);
         }
         state.ledgers.insert(thread.clone(), ledger);
+        self.change.notify_waiters();
     }
 
     /// The thread's token totals before its next turn.

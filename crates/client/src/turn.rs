@@ -26,6 +26,7 @@ use bindery_core::wire::app_server::input::UserInput;
 use bindery_core::wire::app_server::params::{TurnSettings, TurnStart};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use self::drive::Drive;
@@ -34,6 +35,7 @@ use crate::answerer::{self, Answerer};
 use crate::app_server::AppServer;
 use crate::error::Error;
 use crate::interrupts::Interrupts;
+use crate::switchboard::Event;
 
 /// Parts that may wait for their reader.
 const QUEUE: usize = 32;
@@ -50,6 +52,9 @@ pub struct Deadlines {
     pub whole: Option<Duration>,
     /// From interrupting it to its end.
     pub interrupt: Duration,
+    /// For another turn to leave the thread. One that is being stopped is waited for in any case,
+    /// as long as it may take to stop.
+    pub taken: Duration,
     /// From a question to its answer; one that is not answered in time is refused.
     pub answer: Duration,
     /// With it, the stream pauses when an answer is left to its reader: so long after the last
@@ -64,6 +69,7 @@ impl Default for Deadlines {
             idle: Duration::from_secs(30 * 60),
             whole: None,
             interrupt: Duration::from_secs(10),
+            taken: Duration::ZERO,
             answer: Duration::from_secs(24 * 60 * 60),
             settle: None,
         }
@@ -159,9 +165,7 @@ impl Turn {
 
     async fn open(server: &AppServer, request: TurnRequest, method: &str) -> Result<Self, Error> {
         let thread_id = request.thread_id.clone();
-        let Some(events) = server.switchboard().listen(&thread_id) else {
-            return Err(Error::Busy { thread: thread_id.to_string() });
-        };
+        let events = listen(server, &thread_id, &request.deadlines).await?;
         // Whatever goes wrong from here on, the thread must be free again.
         let seat = Seat::take(server, &thread_id);
         if request.raw_chunks {
@@ -251,6 +255,28 @@ impl TurnControl {
     /// Adds to the turn while it runs. Read the turn's parts meanwhile, or the reply waits.
     pub async fn steer(&self, input: Vec<UserInput>) -> Result<(), Error> {
         self.server.steer(&self.thread_id, &self.turn_id, input).await.map(drop)
+    }
+}
+
+/// Listens to a thread as soon as no other turn does.
+async fn listen(
+    server: &AppServer,
+    thread: &ThreadId,
+    deadlines: &Deadlines,
+) -> Result<mpsc::Receiver<Event>, Error> {
+    let board = server.switchboard();
+    let now = Instant::now();
+    // Who stops a turn waits for its confirmation, and then for what ends it.
+    let (taken, stopping) = (now + deadlines.taken, now + 2 * deadlines.interrupt);
+    loop {
+        let change = board.change();
+        if let Some(events) = board.listen(thread) {
+            return Ok(events);
+        }
+        let until = if board.is_stopping(thread) { stopping } else { taken };
+        if timeout_at(until, change).await.is_err() {
+            return Err(Error::Busy { thread: thread.to_string() });
+        }
     }
 }
 

@@ -34,9 +34,7 @@ export async function open(asked: Asked, settings: CodexSettings): Promise<OpenC
   signal?.throwIfAborted();
   const server = await serverFor(settings);
   const request = requestOf(asked, settings, await compactionOf(asked, settings));
-  const path = '/v1/language-model/stream';
-  const { answer, headers } = await stream(server, path, request, signal);
-  const url = new URL(path, server.url).toString();
+  const { answer, headers, url } = await stream(server, '/v1/language-model/stream', request, signal);
   const events = new CallEvents(answer, signal, asideOf(server, settings));
   return { url, request, headers, events };
 }

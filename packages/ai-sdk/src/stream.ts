@@ -8,6 +8,8 @@ import type { Head } from './http1.js';
 /** An answer that has begun. */
 export interface Begun extends Head {
   answer: Answer;
+  /** Where it was asked for. */
+  url: string;
 }
 
 /** Posts, and throws what the daemon refuses. The pace of the reader is the pace of the answer. */
@@ -20,7 +22,7 @@ export async function stream(
   const url = new URL(path, server.url);
   const begun = await sent(url, requestOf(url, server.token, JSON.stringify(body)), signal);
   if (begun.status >= 200 && begun.status < 300) return begun;
-  throw errorOfProblem(url.toString(), begun.status, await textOf(begun.answer));
+  throw errorOfProblem(begun.url, begun.status, await textOf(begun.answer));
 }
 
 function requestOf(url: URL, token: string, body: string): string {
@@ -42,7 +44,7 @@ async function sent(url: URL, request: string, signal: AbortSignal | undefined):
     const connection = connectionTo(url);
     const answer = connection.send(request, signal);
     try {
-      return { ...(await answer.head), answer };
+      return { ...(await answer.head), answer, url: url.href };
     } catch (cause) {
       signal?.throwIfAborted();
       // A kept connection may have been closed by the server just now; it has seen nothing of this.

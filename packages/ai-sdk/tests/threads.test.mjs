@@ -122,6 +122,26 @@ test('an abort ends the stream at once and the turn soon after', async () => {
   await soon(stage.hungUp(2), 'Codex lets go of the model');
 });
 
+test('a stopped answer goes on in its thread', async () => {
+  await stage.push(reply('stop in the middle', text('Half a'), { type: 'silence' }), reply('do go on', text('whole.')));
+  const abort = new AbortController();
+  const result = streamText({ model, prompt: 'stop in the middle', abortSignal: abort.signal });
+  let begun;
+  for await (const part of result.fullStream) {
+    if (part.type === 'text-start') begun = part.providerMetadata;
+    if (part.type === 'text-delta') abort.abort();
+  }
+  assert.ok(begun.codex.threadId && begun.codex.turnId);
+  const messages = [
+    { role: 'user', content: 'stop in the middle' },
+    { role: 'assistant', content: [{ type: 'text', text: 'Half a', providerOptions: begun }] },
+    { role: 'user', content: 'do go on' },
+  ];
+  const next = await soon(generateText({ model, messages }), 'the next call');
+  assert.equal(next.text, 'whole.');
+  assert.equal(threadOf(next), begun.codex.threadId);
+});
+
 test('an abort of generateText rejects as an abort', async () => {
   await stage.push(reply('stop me too', gate('two'), text('Never')));
   const abort = new AbortController();

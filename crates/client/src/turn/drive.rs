@@ -328,6 +328,7 @@ impl Drive {
     pub(super) fn stop(&mut self) {
         if self.clock.stopping.is_none() {
             self.clock.stopping = Some(Instant::now());
+            self.control.server.switchboard().stopping(&self.control.thread_id);
             if self.begun {
                 self.send_interrupt();
             }

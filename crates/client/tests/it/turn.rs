@@ -212,6 +212,21 @@ async fn a_dropped_turn_is_interrupted_and_frees_its_thread() {
     assert_eq!(told.text(), "free");
 }
 
+async fn who_drops_an_answer_may_ask_again_at_once() {
+    let stage = Stage::free(vec![
+        Reply::new([Step::text("one"), Step::Silence]).when_user("go"),
+        Reply::text("free").when_user("again"),
+    ])
+    .await;
+    let thread = stage.thread().await;
+    let turn = stage.server.start_turn(TurnRequest::new(thread.clone(), "go")).await.unwrap();
+    stage.model.wait_for_requests(1).await;
+    drop(turn);
+    let mut again = TurnRequest::new(thread, "again");
+    again.deadlines.taken = std::time::Duration::from_secs(10);
+    assert_eq!(stage.run(again).await.text(), "free");
+}
+
 async fn a_turn_whose_caller_leaves_while_it_starts_is_interrupted() {
     let stage = Stage::free(vec![
         Reply::new([Step::begin("one"), Step::Silence]).when_user("go"),
@@ -329,6 +344,7 @@ crate::backend::on_both! {
     a_fork_goes_its_own_way,
     an_interrupt_ends_the_turn_as_interrupted,
     a_dropped_turn_is_interrupted_and_frees_its_thread,
+    who_drops_an_answer_may_ask_again_at_once,
     a_turn_whose_caller_leaves_while_it_starts_is_interrupted,
     threads_are_listed_read_named_and_put_away,
 }

@@ -2,19 +2,19 @@
 //! nobody waits for.
 //!
 //! The first words of a text go at once, so nobody waits for them; those that follow too soon
-//! are kept back for a moment and go together. At the pace of a model that is read as it writes,
-//! none is ever kept back. What only opens or ends something goes with what follows, or before
-//! long. Everything else goes when it comes, behind what was kept back.
+//! are kept back for a moment and go together: forty times a second, words come smoothly, and a
+//! reader that draws each does not fall behind. What only opens or ends something goes with what
+//! follows, or before long. Everything else goes when it comes, behind what was kept back.
 
 use std::time::{Duration, Instant};
 
+use super::echo::ECHO;
 use super::{Delta, Part};
 
-/// The longest that words and ends are kept back: shorter than a frame of a screen. With three
-/// times as long, half of the words of a quick model wait ten milliseconds.
-pub const GAP: Duration = Duration::from_millis(5);
+/// The longest that words are kept back: a frame of a film, which nobody sees as a wait.
+pub const GAP: Duration = Duration::from_millis(25);
 
-/// The longest that a part is kept back that says nothing yet: what a person takes for at once.
+/// The longest that a part is kept back that says nothing: what a person takes for at once.
 pub const LINGER: Duration = Duration::from_millis(100);
 
 /// A joined delta is not longer than this by much.
@@ -71,8 +71,7 @@ impl Pacer {
     /// How long a part can wait; none if it goes at once.
     fn wait(&self, haste: Haste, now: Instant) -> Option<Duration> {
         match haste {
-            Haste::Opens => Some(LINGER),
-            Haste::Ends => Some(GAP),
+            Haste::Opens | Haste::Ends => Some(LINGER),
             Haste::Says => {
                 let until = self.until.filter(|until| now < *until)?;
                 Some(until.saturating_duration_since(now))
@@ -101,9 +100,6 @@ pub fn joined(parts: impl IntoIterator<Item = Part>) -> Vec<Part> {
     }
     out
 }
-
-/// The user's own words, come back.
-const ECHO: &str = "codex.user-message";
 
 /// Who waits for a part.
 #[derive(Clone, Copy)]
@@ -249,12 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn an_end_alone_goes_within_a_frame() {
+    fn an_end_alone_goes_before_long() {
         let (mut pacer, start, mut out) = (Pacer::default(), start(), Vec::new());
         let end = part(json!({ "type": "text-end", "id": "1" }));
         pacer.push(end.clone(), start, &mut out);
-        assert_eq!((out.len(), pacer.due()), (0, Some(start + GAP)));
-        pacer.release(start + GAP, &mut out);
+        assert_eq!((out.len(), pacer.due()), (0, Some(start + LINGER)));
+        pacer.release(start + LINGER, &mut out);
         assert_eq!(out, [end]);
     }
 

@@ -9,6 +9,7 @@ use bindery_core::content::Gather;
 use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::Interrupt;
 use bindery_core::part::Part;
+use bindery_core::part::echo::EchoFilter;
 use bindery_core::part::pace::{LINGER, Pacer};
 use bindery_core::spec::Spec;
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ pub struct Events {
     spec: Spec,
     /// Gathers instead of sending parts.
     gather: Option<Gather>,
+    /// Leaves out what the caller has said himself.
+    echo: EchoFilter,
     /// Joins what comes too fast.
     pacer: Pacer,
     /// Which thread and turn it is, and when that must be told.
@@ -115,10 +118,11 @@ impl Events {
             "backend": backend,
             "model": call.opened.as_ref().map(|opened| &opened.model),
         });
-        let (step, pacer, ahead) = (Some(call.turn), Pacer::default(), VecDeque::new());
+        let (step, ahead) = (Some(call.turn), VecDeque::new());
+        let (echo, pacer) = (EchoFilter::default(), Pacer::default());
         let patience = if request.settings.session_at_once { Duration::ZERO } else { LINGER };
         let opening = Some((frame("session", &session), Instant::now() + patience));
-        Self { step, named, questions, spec, gather, pacer, opening, ahead, sent: 0 }
+        Self { step, named, questions, spec, gather, echo, pacer, opening, ahead, sent: 0 }
     }
 
     /// The name of the call, by which it can be steered.
@@ -159,11 +163,13 @@ impl Events {
     }
 
     fn take(&mut self, part: Part) {
-        if let Some(gather) = &mut self.gather {
-            return gather.push(&part);
-        }
         let mut parts = Vec::new();
-        self.pacer.push(part, Instant::now().into_std(), &mut parts);
+        for part in self.echo.push(part) {
+            match &mut self.gather {
+                Some(gather) => gather.push(&part),
+                None => self.pacer.push(part, Instant::now().into_std(), &mut parts),
+            }
+        }
         self.send(parts);
     }
 

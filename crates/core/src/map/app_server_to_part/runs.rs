@@ -29,7 +29,7 @@ pub(super) enum Channel {
 /// The open and the abandoned runs of a turn.
 #[derive(Debug)]
 pub(super) struct Runs {
-    /// Written into the metadata of every end.
+    /// Written into the metadata of every start, as a run may be cut, and of every end.
     origin: Map<String, Value>,
     open: Vec<Run>,
     abandoned: Vec<Run>,
@@ -220,7 +220,7 @@ impl Runs {
             }
             id = part_id(item, channel, attempt);
         }
-        parts.push(start_part(item, channel, &id));
+        parts.push(start_part(item, channel, &id, &self.origin));
         Run { item: item.clone(), channel, id, text: String::new(), shown: None }
     }
 
@@ -275,10 +275,7 @@ impl Run {
 
     fn end_part(&self, mut details: Value, origin: &Map<String, Value>) -> Part {
         details["itemId"] = json!(self.item);
-        for (key, value) in origin {
-            details[key] = value.clone();
-        }
-        let provider_metadata = codex_metadata(details);
+        let provider_metadata = codex_metadata(with(details, origin));
         match self.channel {
             Channel::Message | Channel::Plan => {
                 Part::TextEnd { id: self.id.clone(), citations: None, provider_metadata }
@@ -290,14 +287,22 @@ impl Run {
     }
 }
 
-fn start_part(item: &ItemId, channel: Channel, id: &PartId) -> Part {
+fn with(mut details: Value, origin: &Map<String, Value>) -> Value {
+    for (key, value) in origin {
+        details[key] = value.clone();
+    }
+    details
+}
+
+fn start_part(item: &ItemId, channel: Channel, id: &PartId, origin: &Map<String, Value>) -> Part {
     let details = match channel {
         Channel::Message => json!({ "itemId": item }),
         Channel::Plan => json!({ "itemId": item, "phase": "plan" }),
         Channel::Summary(_) => json!({ "itemId": item, "form": "summary" }),
         Channel::Raw(_) => json!({ "itemId": item, "form": "raw" }),
     };
-    let edge = Edge { id: id.clone(), provider_metadata: codex_metadata(details) };
+    let provider_metadata = codex_metadata(with(details, origin));
+    let edge = Edge { id: id.clone(), provider_metadata };
     match channel {
         Channel::Message | Channel::Plan => Part::TextStart(edge),
         Channel::Summary(_) | Channel::Raw(_) => Part::ReasoningStart(edge),
