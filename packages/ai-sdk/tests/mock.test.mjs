@@ -145,9 +145,9 @@ test('an error of the model', async () => {
   await stage.push({ ...first('sad story', { type: 'status', status: 400, body: { error: { message: 'No.' } } }), times: 'always' });
   const options = { prompt: 'sad story', maxRetries: 0, onError: () => undefined };
   // An answer that says nothing has a part of its own to be gone on with by, where there is one for that.
-  const told = await streamed(model, options);
-  const ours = told.filter((part) => part.type !== 'custom');
-  assert.equal(told.length - ours.length, v4 ? 1 : 0);
+  const heard = await streamed(model, options);
+  const ours = heard.filter((part) => part.type !== 'custom');
+  assert.equal(heard.length - ours.length, v4 ? 1 : 0);
   const { error } = ours.find((part) => part.type === 'error');
   const same = mock([{ type: 'error', error }, end('error', { inputTokens: {}, outputTokens: {} })]);
   assert.deepEqual(ours, await streamed(same, options));
