@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use bindery_testkit::codex::{Options, RealCodex};
 
-use super::cpu::{self, CpuTime};
+use super::cpu;
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, Samples, interleave};
 use super::turn::model::ModelProcess;
@@ -82,11 +82,14 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     let mut stage = Stage { model: ModelProcess::start()?, bindery };
     let mut cast = Cast::start(&stage)?;
     let (mut own_new, mut own_open) = (Vec::new(), Vec::new());
-    let begun = CpuTime::of(cast.engine.pid())?;
+    let mut begun = None;
     let times = interleave(plan, Variant::ALL.len(), |index| {
         let variant = Variant::ALL[index];
         std::thread::sleep(SETTLE);
         let before = cpu::live_threads(cast.engine.pid())?;
+        if own_new.len().min(own_open.len()) == plan.warm_up {
+            begun.get_or_insert(before);
+        }
         let time = cast.measure(&stage, variant)?;
         let own = cpu::live_threads(cast.engine.pid())?.saturating_sub(before);
         match variant {
@@ -99,10 +102,10 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     let own = [own_new, own_open].map(|times| Samples::from_times(&times[plan.warm_up..]));
     let [own_new, own_open] = own;
     std::thread::sleep(AFTERWARDS);
-    let all = CpuTime::of(cast.engine.pid())?.since(begun).own.as_secs_f64() * 1000.0;
+    let end = cpu::live_threads(cast.engine.pid())?;
+    let all = end.saturating_sub(begun.unwrap_or_default()).as_secs_f64() * 1000.0;
     #[expect(clippy::cast_precision_loss, reason = "a few dozen")]
-    let turns = 2.0 * (plan.warm_up + plan.rounds) as f64;
-    let own = Own { new: own_new?, open: own_open?, all: all / turns };
+    let own = Own { new: own_new?, open: own_open?, all: all / (2 * plan.rounds) as f64 };
     let mut report = report(&times, &own, &cast)?;
     drop(cast);
     crowd::measure(&mut stage, &mut report)?;
