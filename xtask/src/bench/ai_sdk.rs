@@ -29,7 +29,7 @@ const ROUNDS: usize = 21;
 /// makes before, to have compiled what it runs.
 const CPU_CALLS: usize = 60;
 
-const CPU_WARM_UP: usize = 120;
+const CPU_WARM_UP: usize = 300;
 
 /// Crowds of 32, each variant.
 const CROWDS: usize = 3;
