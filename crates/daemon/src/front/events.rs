@@ -31,7 +31,7 @@ pub struct Events {
     spec: Spec,
     /// Gathers instead of sending parts.
     gather: Option<Gather>,
-    /// Leaves out what the caller has said himself.
+    /// Leaves out the words of the caller, who has them.
     echo: EchoFilter,
     /// Joins what comes too fast.
     pacer: Pacer,
