@@ -133,7 +133,7 @@ fn call(name: &str, renew: bool, raw: &mut Raw, node: &mut Node) -> anyhow::Resu
         "raw-open" if renew => raw.renew()?,
         "ours-open" if renew => drop(node.ask("renew")?),
         "raw-warm" => raw.prepare()?,
-        // Codex gets slower with every thread it has: the bare loop's has as many as ours.
+        // Codex may get slower with the threads it has: the bare loop's has as many as ours.
         "ours-new" => raw.prepare()?,
         "ours-generate" | "ours-ephemeral" => drop(raw.new_thread(Instant::now())?),
         _ => {}

@@ -145,8 +145,8 @@ struct Cast {
     engine: Raw,
     /// Megabytes right after the start.
     at_start: [f64; 2],
-    /// Of servers that are gone. A file system looks at every file that was lately removed when it
-    /// makes one: who removes a home would have the next turns pay for it, for minutes.
+    /// Of servers that are gone. Making files seems to cost more for some minutes after many were
+    /// removed: the next turns would pay for it.
     homes: Vec<Arc<RealCodex>>,
 }
 
