@@ -20,6 +20,8 @@ pub mod problem;
 
 pub mod sse;
 
+pub mod pages;
+
 pub mod threads;
 
 pub mod turns;

@@ -64,6 +64,10 @@ pub struct InterruptFilter {
     pub thread: Option<String>,
     /// Only those that wait for an answer.
     pub open: bool,
+    /// Only what comes after the one that was opened then under this token.
+    pub after: Option<(Millis, String)>,
+    /// At most so many; all when there is none.
+    pub limit: Option<usize>,
 }
 
 /// A page of a list, newest first.
@@ -73,6 +77,15 @@ pub struct Paging {
     pub before: Option<String>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// A page of a list, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Following {
+    /// Only what is younger than the row of this name.
+    pub after: Option<String>,
+    /// At most so many; all when there is none.
+    pub limit: Option<usize>,
 }
 
 /// Keeps what must outlive the process. What a commit confirms survives its death.
@@ -138,8 +151,8 @@ pub trait Store: Send + Sync + 'static {
     /// When, after this time, the next one is.
     fn next_due(&self, now: Millis) -> Stored<Option<Millis>>;
 
-    /// A tenant's deliveries that wait or were given up, oldest first, at most 1,000.
-    fn deliveries(&self, tenant: &str) -> Stored<Vec<Delivery>>;
+    /// A tenant's deliveries that wait or were given up.
+    fn deliveries(&self, tenant: &str, page: Following) -> Stored<Vec<Delivery>>;
 
     /// How many deliveries there are, of all tenants.
     fn delivery_counts(&self) -> Stored<DeliveryCounts>;

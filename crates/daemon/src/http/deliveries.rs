@@ -7,17 +7,23 @@ use serde_json::{Value, json};
 
 use super::app::App;
 use super::body::json;
+use super::extract::Query;
+use super::pages::{FollowingQuery, Page};
 use crate::error::Error;
 use crate::store::Delivery;
 use crate::tenant::Caller;
 
 /// Lists webhook deliveries that wait or were given up, oldest first.
 #[utoipa::path(get, path = "/v1/deliveries", tag = "interrupts",
-    responses((status = 200, body = Value)))]
-pub async fn list(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
-    let rows = app.store.deliveries(&caller.tenant.id).await?;
-    let data: Vec<Value> = rows.iter().map(view).collect();
-    Ok(json(StatusCode::OK, &json!({ "data": data })))
+    params(FollowingQuery), responses((status = 200, body = Page<Value>)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<FollowingQuery>,
+) -> Result<Response, Error> {
+    let rows = app.store.deliveries(&caller.tenant.id, query.following()).await?;
+    let page = Page::of(rows, query.limit(), |row| row.id.clone(), |row| view(&row));
+    Ok(json(StatusCode::OK, &page))
 }
 
 /// Without the rest of the address, which may hold a secret.

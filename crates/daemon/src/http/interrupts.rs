@@ -5,17 +5,19 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bindery_core::interrupt::Answer;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::IntoParams;
 
 use super::ai_sdk;
 use super::app::App;
 use super::body::{Body, json};
 use super::extract::{Path, Query};
+use super::pages::Page;
 use super::turns::TurnView;
+use crate::clock::Millis;
 use crate::error::Error;
 use crate::interrupts::view;
-use crate::store::InterruptFilter;
+use crate::store::{InterruptFilter, InterruptRow};
 use crate::tenant::Caller;
 
 /// Which interrupts to list.
@@ -31,25 +33,45 @@ pub struct InterruptQuery {
     pub turn: Option<String>,
     /// Of all tenants; needs an administrator's token.
     pub all: Option<bool>,
+    /// At most so many; 200 if it does not say, 1,000 at most.
+    pub limit: Option<u32>,
+    /// Only what comes after this: `next` of the page before.
+    pub after: Option<String>,
 }
 
 /// Lists interrupts, oldest first.
 #[utoipa::path(get, path = "/v1/interrupts", tag = "interrupts",
-    params(InterruptQuery), responses((status = 200, body = Value)))]
+    params(InterruptQuery), responses((status = 200, body = Page<Value>)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<InterruptQuery>,
 ) -> Result<Response, Error> {
+    let limit = query.limit.unwrap_or(200).clamp(1, 1000) as usize;
     let filter = InterruptFilter {
         tenant: None,
         turn: query.turn,
         thread: query.thread,
         open: query.open.unwrap_or(true),
+        after: query.after.as_deref().map(place_from_name).transpose()?,
+        limit: Some(limit + 1),
     };
     let rows = app.desk.list(&caller, filter, query.all.unwrap_or(false)).await?;
-    let data: Vec<Value> = rows.iter().map(view).collect();
-    Ok(json(StatusCode::OK, &json!({ "data": data })))
+    let page = Page::of(rows, limit, place_to_name, |row| view(&row));
+    Ok(json(StatusCode::OK, &page))
+}
+
+/// Where a question stands in the list. It holds even when the question is forgotten meanwhile.
+fn place_to_name(row: &InterruptRow) -> String {
+    format!("{}.{}", row.opened, row.token)
+}
+
+fn place_from_name(name: &str) -> Result<(Millis, String), Error> {
+    let place = name.split_once('.').and_then(|(opened, token)| {
+        let opened = opened.parse().ok()?;
+        Some((opened, token.to_owned()))
+    });
+    place.ok_or_else(|| Error::invalid("after", "it must be `next` of the page before"))
 }
 
 /// Reads an interrupt.

@@ -17,6 +17,7 @@ use utoipa::IntoParams;
 use super::app::App;
 use super::body::json;
 use super::extract::{Path, Query};
+use super::pages::Page;
 use crate::error::Error;
 use crate::tenant::Caller;
 
@@ -29,11 +30,13 @@ pub struct SessionQuery {
     pub limit: Option<u32>,
     /// Those that are put away, too.
     pub archived: Option<bool>,
+    /// Only what comes after this: `next` of the page before.
+    pub before: Option<String>,
 }
 
 /// Lists sessions, newest first.
 #[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(SessionQuery),
-    responses((status = 200, body = Value)))]
+    responses((status = 200, body = Page<Value>)))]
 pub async fn list(
     State(_): State<App>,
     caller: Caller,
@@ -42,10 +45,32 @@ pub async fn list(
     let limit = query.limit.unwrap_or(50).clamp(1, 500) as usize;
     let archived = query.archived.unwrap_or(false);
     let roots = roots(&caller);
-    let listed = blocking(move || Catalogue::default().list(&roots, false)).await?;
-    let wanted = listed.iter().filter(|summary| archived || !summary.archived);
-    let data: Vec<Value> = wanted.take(limit).map(view).collect();
-    Ok(json(StatusCode::OK, &json!({ "data": data })))
+    let before = query.before.as_deref().map(place_from_name).transpose()?;
+    let mut listed = blocking(move || Catalogue::default().list(&roots, false)).await?;
+    listed.retain(|summary| archived || !summary.archived);
+    listed.retain(|summary| before.as_ref().is_none_or(|before| place(summary) < *before));
+    listed.sort_by_key(|summary| std::cmp::Reverse(place(summary)));
+    let page = Page::of(listed, limit, place_to_name, |summary| view(&summary));
+    Ok(json(StatusCode::OK, &page))
+}
+
+/// Where a session stands in the list: when it was last written, and the name of its file.
+fn place(summary: &Summary) -> (i64, String) {
+    let file = summary.path.file_name().unwrap_or_default();
+    (summary.updated_ms.unwrap_or_default(), file.to_string_lossy().into_owned())
+}
+
+fn place_to_name(summary: &Summary) -> String {
+    let (updated, file) = place(summary);
+    format!("{updated}.{file}")
+}
+
+fn place_from_name(name: &str) -> Result<(i64, String), Error> {
+    let place = name.split_once('.').and_then(|(updated, file)| {
+        let updated = updated.parse().ok()?;
+        Some((updated, file.to_owned()))
+    });
+    place.ok_or_else(|| Error::invalid("before", "it must be `next` of the page before"))
 }
 
 /// Reads what a list shows of a session.

@@ -5,17 +5,18 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::{Path, Query};
+use super::pages::{Page, PageQuery};
 use super::turns::{TurnView, submit};
 use super::uploads;
 use crate::clock::{self, Millis};
 use crate::error::Error;
-use crate::store::{Change, Paging, StoreError, ThreadRow, TurnKind};
+use crate::store::{Change, StoreError, ThreadRow, TurnKind};
 use crate::tenant::{Caller, confined};
 use crate::turns::NewTurn;
 
@@ -62,51 +63,6 @@ impl From<ThreadRow> for ThreadView {
             created_at: row.created,
             updated_at: row.updated,
         }
-    }
-}
-
-/// A list, newest first.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Page<T> {
-    /// What is on this page.
-    pub data: Vec<T>,
-    /// Give it as `before` for the next page; none on the last.
-    pub next: Option<String>,
-}
-
-impl<T> Page<T> {
-    /// A page of up to `limit`, read with one more to see whether there is a next.
-    pub fn of(mut data: Vec<T>, limit: usize, id: impl Fn(&T) -> String) -> Self {
-        let more = data.len() > limit;
-        data.truncate(limit);
-        let next = data.last().filter(|_| more).map(id);
-        Self { data, next }
-    }
-}
-
-/// Which page of a list.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct PageQuery {
-    /// At most so many; 50 if it does not say, 200 at most.
-    pub limit: Option<u32>,
-    /// Only what is older than this.
-    pub before: Option<String>,
-    /// Those that are put away instead of those that are not.
-    pub archived: Option<bool>,
-}
-
-impl PageQuery {
-    /// How many, within bounds.
-    pub fn limit(&self) -> usize {
-        self.limit.unwrap_or(50).clamp(1, 200) as usize
-    }
-
-    /// The page to read, with one more.
-    pub fn paging(&self) -> Paging {
-        Paging { before: self.before.clone(), limit: self.limit() + 1 }
     }
 }
 
@@ -201,8 +157,8 @@ pub async fn list(
 ) -> Result<Response, Error> {
     let archived = query.archived.unwrap_or(false);
     let rows = app.store.threads(&caller.tenant.id, archived, query.paging()).await?;
-    let views = rows.into_iter().map(ThreadView::from).collect();
-    Ok(json(StatusCode::OK, &Page::of(views, query.limit(), |view: &ThreadView| view.id.clone())))
+    let page = Page::of(rows, query.limit(), |row| row.id.clone(), ThreadView::from);
+    Ok(json(StatusCode::OK, &page))
 }
 
 /// The caller's thread of this name.

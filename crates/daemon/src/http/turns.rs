@@ -14,8 +14,9 @@ use super::app::App;
 use super::body::{Body, json};
 use super::extract::{Path, Query};
 use super::limits::room;
+use super::pages::{Page, PageQuery};
 use super::sse;
-use super::threads::{Page, PageQuery, find as find_thread};
+use super::threads::find as find_thread;
 use super::uploads;
 use crate::clock::Millis;
 use crate::error::{Error, FORGOTTEN};
@@ -182,8 +183,8 @@ pub async fn list(
 ) -> Result<Response, Error> {
     let row = find_thread(&app, &caller, &thread).await?;
     let rows = app.store.turns(&caller.tenant.id, &row.id, query.paging()).await?;
-    let views = rows.into_iter().map(TurnView::from).collect();
-    Ok(json(StatusCode::OK, &Page::of(views, query.limit(), |view: &TurnView| view.id.clone())))
+    let page = Page::of(rows, query.limit(), |row| row.id.clone(), TurnView::from);
+    Ok(json(StatusCode::OK, &page))
 }
 
 /// The caller's turn of this name.

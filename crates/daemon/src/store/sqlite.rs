@@ -21,8 +21,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::write::Job;
 use super::{
-    Change, Chunk, Delivery, DeliveryCounts, InterruptFilter, InterruptRow, Paging, Store,
-    StoreError, Stored, ThreadRow, TokenRow, TurnRow, WorkerRow,
+    Change, Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow, Paging,
+    Store, StoreError, Stored, ThreadRow, TokenRow, TurnRow, WorkerRow,
 };
 use crate::clock::Millis;
 use crate::tenant::Tenant;
@@ -210,9 +210,9 @@ impl Store for Sqlite {
         self.read(move |db| read::next_due(db, now))
     }
 
-    fn deliveries(&self, tenant: &str) -> Stored<Vec<Delivery>> {
+    fn deliveries(&self, tenant: &str, page: Following) -> Stored<Vec<Delivery>> {
         let tenant = tenant.to_owned();
-        self.read(move |db| read::deliveries(db, &tenant))
+        self.read(move |db| read::deliveries(db, &tenant, &page))
     }
 
     fn delivery_counts(&self) -> Stored<DeliveryCounts> {

@@ -8,7 +8,7 @@ use bindery_daemon::clock;
 use bindery_daemon::config::{Config, WebhookConfig};
 use bindery_daemon::interrupts::Hooks;
 use bindery_daemon::store::sqlite::{Sqlite, Sync};
-use bindery_daemon::store::{Change, Delivery, Store};
+use bindery_daemon::store::{Change, Delivery, Following, Store};
 use bindery_daemon::tenant::{Tenant, TenantSettings, Webhook};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -154,7 +154,7 @@ impl Bench {
     }
 
     async fn deliveries(&self) -> Vec<Delivery> {
-        self.store.deliveries("a").await.unwrap()
+        self.store.deliveries("a", Following::default()).await.unwrap()
     }
 
     async fn given_up(&self) -> Delivery {

@@ -9,6 +9,8 @@ mod hooks;
 
 mod matrix;
 
+mod pages;
+
 mod schemathesis;
 
 mod uploads;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bindery_core::interrupt::{Answer, Ask, Decision, Interrupt};
 use bindery_daemon::store::sqlite::{Sqlite, Sync};
 use bindery_daemon::store::{
-    Change, Chunk, DELIVERIES, Delivery, InterruptFilter, InterruptRow, InterruptState, Paging,
-    Store, StoreError, ThreadRow, TokenRow, TurnEnd, TurnKind, TurnRow, TurnState, WorkerRow,
+    Change, Chunk, DELIVERIES, Delivery, Following, InterruptFilter, InterruptRow, InterruptState,
+    Paging, Store, StoreError, ThreadRow, TokenRow, TurnEnd, TurnKind, TurnRow, TurnState,
+    WorkerRow,
 };
 use bindery_daemon::tenant::{Tenant, TenantSettings};
 use serde_json::json;
@@ -246,6 +247,15 @@ async fn a_question_is_answered_once_in_time_and_confirmed_after() {
     let states: Vec<_> = rows.iter().map(|row| row.state).collect();
     use InterruptState::{Delivered, Expired, Over};
     assert_eq!(states, [Delivered, Expired, Over]);
+    let page = |after: Option<(i64, &str)>| {
+        let after = after.map(|(opened, token)| (opened, token.to_owned()));
+        let filter = InterruptFilter { after, limit: Some(2), ..filter.clone() };
+        let rows = bench.store.interrupts(filter);
+        async { rows.await.unwrap().into_iter().map(|row| row.token).collect::<Vec<_>>() }
+    };
+    assert_eq!(page(None).await, ["q1", "q2"]);
+    assert_eq!(page(Some((rows[1].opened, "q2"))).await, ["q3"]);
+    assert_eq!(page(Some((rows[1].opened, "q1x"))).await, ["q2", "q3"], "one that is gone");
     let open = InterruptFilter { open: true, ..filter };
     assert_eq!(bench.store.interrupts(open).await.unwrap(), []);
 }
@@ -312,10 +322,11 @@ async fn deliveries_wait_until_they_are_due_and_old_events_are_forgotten() {
     let counts = bench.store.delivery_counts().await.unwrap();
     assert_eq!((counts.waiting, counts.given_up), (1, 1));
     bench.commit(Change::RemoveDelivery { id: "d2".into() }).await;
-    let left = bench.store.deliveries("a").await.unwrap();
+    let all = Following::default;
+    let left = bench.store.deliveries("a", all()).await.unwrap();
     assert_eq!((left.len(), left[0].attempts, left[0].given_up), (1, 2, Some(21)));
     assert!(bench.commit(Change::Forget { before: 22 }).await);
-    assert_eq!(bench.store.deliveries("a").await.unwrap(), []);
+    assert_eq!(bench.store.deliveries("a", all()).await.unwrap(), []);
     bench.commit(Change::AddTurn(Box::new(turn("u1", None)))).await;
     let chunk = Chunk { first: 1, body: "p1\n".into() };
     bench.commit(Change::Append { turn: "u1".into(), chunk, last: 1 }).await;
@@ -383,7 +394,7 @@ async fn a_tenant_of_many_receivers_comes_no_sooner_and_a_queue_has_an_end() {
     assert_eq!(bench.store.due(1, 99, 9).await.unwrap().len(), 10, "nine of one, one of the other");
     let counts = bench.store.delivery_counts().await.unwrap();
     assert_eq!((counts.waiting, counts.given_up), (DELIVERIES + 20, 7));
-    let lost = bench.store.deliveries("a").await.unwrap().remove(0);
+    let lost = bench.store.deliveries("a", Following::default()).await.unwrap().remove(0);
     assert_eq!((lost.attempts, lost.given_up), (0, Some(1)));
     assert!(lost.why.unwrap().contains("too many"));
 }

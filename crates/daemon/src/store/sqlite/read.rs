@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use super::row;
 use crate::clock::Millis;
 use crate::store::{
-    Chunk, Delivery, DeliveryCounts, InterruptFilter, InterruptRow, Paging, StoreError, ThreadRow,
-    TokenRow, TurnRow, WorkerRow,
+    Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow, Paging, StoreError,
+    ThreadRow, TokenRow, TurnRow, WorkerRow,
 };
 use crate::tenant::Tenant;
 
@@ -148,8 +148,11 @@ pub(super) fn interrupts(
 ) -> Result<Vec<InterruptRow>, StoreError> {
     let sql = "SELECT * FROM interrupt WHERE (?1 IS NULL OR tenant = ?1)
         AND (?2 IS NULL OR turn = ?2) AND (?3 IS NULL OR thread = ?3)
-        AND (NOT ?4 OR state = 'open') ORDER BY opened, token LIMIT 1000";
-    let params = params![filter.tenant, filter.turn, filter.thread, filter.open];
+        AND (NOT ?4 OR state = 'open')
+        AND (?5 IS NULL OR (opened, token) > (?5, ?6)) ORDER BY opened, token LIMIT ?7";
+    let InterruptFilter { tenant, turn, thread, open, after, limit } = filter;
+    let (opened, token) = after.as_ref().map(|(opened, token)| (opened, token)).unzip();
+    let params = params![tenant, turn, thread, open, opened, token, limit_or_all(*limit)];
     all(db, sql, params, row::interrupt)
 }
 
@@ -183,9 +186,19 @@ pub(super) fn next_due(db: &Connection, now: Millis) -> Result<Option<Millis>, S
     Ok(db.query_row(&sql, [now], |row| row.get(0))?)
 }
 
-pub(super) fn deliveries(db: &Connection, tenant: &str) -> Result<Vec<Delivery>, StoreError> {
-    let sql = "SELECT * FROM delivery WHERE tenant = ?1 ORDER BY id LIMIT 1000";
-    all(db, sql, [tenant], row::delivery)
+pub(super) fn deliveries(
+    db: &Connection,
+    tenant: &str,
+    page: &Following,
+) -> Result<Vec<Delivery>, StoreError> {
+    let sql = "SELECT * FROM delivery WHERE tenant = ?1 AND (?2 IS NULL OR id > ?2)
+        ORDER BY id LIMIT ?3";
+    all(db, sql, params![tenant, page.after, limit_or_all(page.limit)], row::delivery)
+}
+
+/// As SQLite has it: no limit is a negative one.
+fn limit_or_all(limit: Option<usize>) -> i64 {
+    limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX))
 }
 
 pub(super) fn delivery_counts(db: &Connection) -> Result<DeliveryCounts, StoreError> {

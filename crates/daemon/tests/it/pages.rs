@@ -1,0 +1,129 @@
+//! Long lists over HTTP: page after page, all of it, each thing once.
+
+use std::path::Path;
+
+use bindery_core::interrupt::{Ask, Interrupt};
+use bindery_daemon::config::Config;
+use bindery_daemon::store::{Change, Delivery, InterruptRow, InterruptState, TurnRow};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, value};
+
+const MANY: usize = 7;
+
+/// The names in a list, read in pages of three, and how many pages there were. The list is a path
+/// with the beginning of its query.
+async fn walk(stage: &Stage, list: &str, direction: &str, name: &str) -> (Vec<String>, usize) {
+    let (mut names, mut pages, mut path) = (Vec::new(), 0, format!("{list}limit=3"));
+    loop {
+        let page = value(stage.get(&path).await).await;
+        let rows = page["data"].as_array().unwrap_or_else(|| panic!("{path}: {page}"));
+        names.extend(rows.iter().map(|row| row[name].as_str().unwrap().to_owned()));
+        pages += 1;
+        match &page["next"] {
+            Value::String(next) => path = format!("{list}limit=3&{direction}={next}"),
+            none => {
+                assert_eq!(none, &Value::Null, "{path}");
+                return (names, pages);
+            }
+        }
+    }
+}
+
+fn numbered(prefix: &str) -> Vec<String> {
+    (0..MANY).map(|number| format!("{prefix}{number}")).collect()
+}
+
+/// All were opened in the same moment: only their tokens tell them apart.
+fn question(turn: &TurnRow, token: &str) -> Change {
+    let ask = Ask::FileChange { changes: vec![], reason: None, grant_root: None };
+    let (thread_id, turn_id, call_id) = ("t".into(), "u".into(), "c".into());
+    Change::OpenInterrupt(Box::new(InterruptRow {
+        token: token.into(),
+        tenant: turn.tenant.clone(),
+        thread: turn.thread.clone(),
+        turn: turn.id.clone(),
+        request: json!(token),
+        interrupt: Interrupt { id: token.into(), thread_id, turn_id, call_id, ask },
+        state: InterruptState::Open,
+        answer: None,
+        answered_by: None,
+        why: None,
+        opened: 1,
+        deadline: i64::MAX,
+        closed: None,
+    }))
+}
+
+fn delivery(tenant: &str, id: &str) -> Change {
+    Change::AddDelivery(Delivery {
+        id: id.into(),
+        tenant: tenant.into(),
+        url: "http://127.0.0.1:9/hook".into(),
+        event: "turn.completed".into(),
+        body: "{}".into(),
+        attempts: 0,
+        due: i64::MAX,
+        why: None,
+        given_up: None,
+    })
+}
+
+fn session(home: &Path, id: &str, day: u32) {
+    let folder = home.join("sessions/2026/01/01");
+    std::fs::create_dir_all(&folder).unwrap();
+    let at = format!("2026-01-0{day}T00:00:00.000Z");
+    let line = json!({ "timestamp": at, "type": "session_meta",
+        "payload": { "id": id, "cwd": "/", "timestamp": at } });
+    let file = folder.join(format!("rollout-2026-01-0{day}T00-00-00-{id}.jsonl"));
+    std::fs::write(file, format!("{line}\n")).unwrap();
+}
+
+#[tokio::test]
+async fn a_list_longer_than_a_page_is_read_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let config = Config { codex_home: Some(home.clone()), ..Config::default() };
+    let stage = Stage::with(config, folder.path().to_owned()).await;
+    let tenant = stage.app.tenants.find("default").await.unwrap().id;
+    let (tokens, ids) = (numbered("ask_"), numbered("d"));
+    let first = value(stage.post("/v1/threads", &json!({})).await).await["id"].clone();
+    let first = first.as_str().unwrap();
+    let turns = format!("/v1/threads/{first}/turns");
+    let turn = value(stage.post(&turns, &json!({ "input": "hi" })).await).await["id"].clone();
+    let turn = stage.app.store.turn(&tenant, turn.as_str().unwrap()).await.unwrap().unwrap();
+    let rows = tokens.iter().map(|token| question(&turn, token));
+    let rows = rows.chain(ids.iter().map(|id| delivery(&tenant, id))).collect();
+    stage.app.store.commit(rows).await.unwrap();
+    assert_eq!(walk(&stage, "/v1/interrupts?open=false&", "after", "token").await, (tokens, 3));
+    assert_eq!(walk(&stage, "/v1/deliveries?", "after", "id").await, (ids, 3));
+
+    let mut sessions = numbered("01a1e207-a380-72c0-9e62-3c28d5446a4");
+    for (day, id) in (1..).zip(&sessions) {
+        session(&home, id, day);
+    }
+    sessions.reverse();
+    assert_eq!(walk(&stage, "/v1/sessions?", "before", "id").await, (sessions, 3));
+
+    let mut threads = vec![first.to_owned()];
+    for _ in 1..MANY {
+        let thread = value(stage.post("/v1/threads", &json!({})).await).await;
+        threads.insert(0, thread["id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(walk(&stage, "/v1/threads?", "before", "id").await, (threads, 3));
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_place_that_no_page_told_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { codex_home: Some(folder.path().join("home")), ..Config::default() };
+    let stage = Stage::with(config, folder.path().to_owned()).await;
+    for path in ["/v1/interrupts?after=x", "/v1/interrupts?after=x.y", "/v1/sessions?before=x"] {
+        let response = stage.get(path).await;
+        assert_eq!(response.status(), 422, "{path}");
+        let told = value(response).await.to_string();
+        assert!(told.contains("`next` of the page before"), "{told}");
+    }
+    stage.end().await;
+}
