@@ -19,6 +19,8 @@ pub mod cpu;
 
 pub mod memory;
 
+mod files;
+
 pub mod report;
 
 pub mod turn;

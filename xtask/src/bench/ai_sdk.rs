@@ -1,6 +1,8 @@
 //! The npm provider beside a bare JSON-RPC loop and the providers that people have today: the real
 //! Codex, a model that answers at once. All of Node's side runs in one process, interleaved.
 
+mod near;
+
 mod node;
 
 use std::time::{Duration, Instant};
@@ -8,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use bindery_testkit::codex::{Options, RealCodex};
 
+use self::near::Near;
 use self::node::{Answer, Node, Workshop};
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, Samples, interleave};
@@ -87,6 +90,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     node.end()?;
     drop((raw, homes));
     let homes = stages();
+    let near = Near::measure(Raw::start(codex())?, Node::start(&workshop, &homes)?)?;
     let cpu = cpu(Node::start(&workshop, &homes)?)?;
     let crowds = crowds(|name| {
         let homes = stages();
@@ -98,7 +102,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
         node.end()?;
         Ok(answer)
     })?;
-    report(&measured, &cpu, &crowds)
+    report(&measured, &near, &cpu, &crowds)
 }
 
 /// CPU time of calls, in milliseconds.
@@ -133,9 +137,6 @@ fn call(name: &str, renew: bool, raw: &mut Raw, node: &mut Node) -> anyhow::Resu
         "raw-open" if renew => raw.renew()?,
         "ours-open" if renew => drop(node.ask("renew")?),
         "raw-warm" => raw.prepare()?,
-        // Codex may get slower with the threads it has: the bare loop's has as many as ours.
-        "ours-new" => raw.prepare()?,
-        "ours-generate" | "ours-ephemeral" => drop(raw.new_thread(Instant::now())?),
         _ => {}
     }
     std::thread::sleep(SETTLE);
@@ -152,6 +153,7 @@ fn call(name: &str, renew: bool, raw: &mut Raw, node: &mut Node) -> anyhow::Resu
 
 fn report(
     measured: &[Vec<Answer>],
+    near: &Near,
     cpu: &Samples,
     crowds: &[Vec<Answer>],
 ) -> anyhow::Result<Report> {
@@ -184,7 +186,7 @@ fn report(
     let time = |ours: usize, theirs: usize| times[ours].0 / times[theirs].0;
     let memory = |ours: usize, theirs: usize| times[ours].1 / times[theirs].1;
     let targets = vec![
-        Target::ratio("warm new thread ÷ raw", against("raw-new")?, MOST_RATIO),
+        Target::ratio("warm new thread ÷ raw", near.ratio()?, MOST_RATIO),
         Target::ratio("the same without a session file ÷ ai-sdk-provider-codex-cli", cli, 1.0),
         Target::ratio("warm new thread ÷ @openai/codex-sdk", against("sdk")?, 1.0),
         Target::milliseconds("Node CPU of a call, in a process of many", cpu.median(), MOST_CPU),
@@ -194,7 +196,7 @@ fn report(
         Target::ratio("32 at once, memory ÷ codex-sdk", memory(0, 3), 1.0),
     ];
     let title = "The npm provider: a call, and 32 at once".to_owned();
-    Ok(Report { title, tables: vec![calls, table], targets })
+    Ok(Report { title, tables: vec![calls, near.table()?, table], targets })
 }
 
 /// The table of the crowds, and milliseconds and memory of each.

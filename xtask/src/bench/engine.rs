@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use bindery_testkit::codex::{Options, RealCodex};
 
 use super::cpu;
+use super::files::Quiet;
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, Samples, interleave};
 use super::turn::model::ModelProcess;
@@ -78,6 +79,7 @@ impl Variant {
 fn run(setup: &Setup) -> anyhow::Result<Report> {
     need::path(&setup.root, &codex::NEED)?;
     let bindery = map::build(&setup.root)?;
+    let quiet = Quiet::wait()?;
     let plan = Plan { warm_up: WARM_UP, rounds: setup.rounds.unwrap_or(ROUNDS) };
     let mut stage = Stage { model: ModelProcess::start()?, bindery };
     let mut cast = Cast::start(&stage)?;
@@ -107,6 +109,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     #[expect(clippy::cast_precision_loss, reason = "a few dozen")]
     let own = Own { new: own_new?, open: own_open?, all: all / (2 * plan.rounds) as f64 };
     let mut report = report(&times, &own, &cast)?;
+    report.tables.push(costs(&own, &quiet));
     drop(cast);
     crowd::measure(&mut stage, &mut report)?;
     prompt::measure(setup, &stage.bindery, &mut report)?;
@@ -145,8 +148,8 @@ struct Cast {
     engine: Raw,
     /// Megabytes right after the start.
     at_start: [f64; 2],
-    /// Of servers that are gone. Making files seems to cost more for some minutes after many were
-    /// removed: the next turns would pay for it.
+    /// Of servers that are gone. Where they were removed, making files costs more for some minutes:
+    /// the next turns would pay for it ([`super::files`]).
     homes: Vec<Arc<RealCodex>>,
 }
 
@@ -216,6 +219,18 @@ fn report(times: &[Samples], own: &Own, cast: &Cast) -> anyhow::Result<Report> {
             Target::megabytes("RSS after the start", engine_memory, MOST_MEMORY),
         ],
     })
+}
+
+/// What a turn takes, and what a file does that a new thread has to make.
+fn costs(own: &Own, quiet: &Quiet) -> Table {
+    let mut table = Table::new(&["CPU of the engine", "median ms", "p95"]);
+    for (name, samples) in [("new thread and turn", &own.new), ("open thread", &own.open)] {
+        let cells = [samples.median(), samples.p95()].map(|value| format!("{value:.2}"));
+        table.rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+    }
+    let file = format!("{:.3}", quiet.cost);
+    table.rows.push(vec!["a file of this bench's own".to_owned(), file, "–".to_owned()]);
+    table
 }
 
 /// A folder of this bench's under `target`.
