@@ -66,6 +66,8 @@ const variants = {
   // Settings that nobody used before: there is no spare thread for them.
   'ours-new': () => streamed(ours(MODEL), { providerOptions: { codex: { developerInstructions: `Be brief. ${fresh++}` } } }),
   'ours-warm': () => streamed(ours(MODEL)),
+  // The same with its history in Codex's older form.
+  'ours-older': () => streamed(ours(MODEL), { providerOptions: { codex: { threadExtra: { historyMode: 'legacy' } } } }),
   'ours-generate': () => generated(ours(MODEL)),
   // Without a session file, which is how ai-sdk-provider-codex-cli has it.
   'ours-ephemeral': () => streamed(ours(MODEL), { providerOptions: { codex: { ephemeral: true } } }),

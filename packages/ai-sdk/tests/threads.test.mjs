@@ -1,6 +1,8 @@
 // Threads: continued, forked, resumed by another daemon, told a foreign history; steered, stopped.
 
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import test from 'node:test';
 
 import { generateText, streamText } from 'ai';
@@ -11,6 +13,13 @@ const stage = await startStage({ unrestricted: true });
 const codex = stage.provider();
 const model = codex();
 const threadOf = (result) => result.providerMetadata.codex.threadId;
+
+/** What Codex has written of a thread. */
+function sessionOf(thread) {
+  const folder = join(stage.home, 'sessions');
+  const file = readdirSync(folder, { recursive: true }).find((name) => name.endsWith(`${thread}.jsonl`));
+  return readFileSync(join(folder, file), 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line));
+}
 
 test('a thread goes on by its history; only what is new is sent', async () => {
   await stage.push(reply('my name is Ada', text('Hello Ada.')), reply('who am I', text('Ada.')));
@@ -35,6 +44,27 @@ test('a thread goes on by its id, with another daemon', async () => {
   assert.equal(two.text, 'Seven it was.');
   assert.equal(threadOf(two), threadOf(one));
   assert.match(JSON.stringify((await stage.asked('which number'))[0].input), /remember seven/);
+});
+
+test('a thread may keep its history in the older form, and goes on and forks all the same', async () => {
+  const older = stage.provider({ thread: { threadExtra: { historyMode: 'legacy' } } });
+  await stage.push(
+    reply('remember nine', text('Nine.')), reply('which one', text('Nine it was.')), reply('and apart', text('Still nine.')),
+  );
+  const one = await soon(generateText({ model: older(), prompt: 'remember nine' }), 'first');
+  await soon(older.shutdown(), 'shutdown');
+  const providerOptions = { codex: { threadId: threadOf(one) } };
+  const two = await soon(generateText({ model: older(), prompt: 'which one', providerOptions }), 'second');
+  assert.deepEqual([two.text, threadOf(two)], ['Nine it was.', threadOf(one)]);
+  const fork = { codex: { threadId: threadOf(one), fork: true } };
+  const three = await soon(generateText({ model: older(), prompt: 'and apart', providerOptions: fork }), 'a fork');
+  assert.notEqual(threadOf(three), threadOf(one));
+  for (const asked of ['which one', 'and apart']) {
+    assert.match(JSON.stringify((await stage.asked(asked))[0].input), /remember nine/);
+  }
+  const [meta, ...lines] = sessionOf(threadOf(one));
+  assert.equal(meta.payload.history_mode, 'legacy');
+  assert.ok(lines.some((line) => line.payload.type === 'agent_message'), 'as tools of before read it');
 });
 
 test('a history from elsewhere is told in whole to a fresh thread', async () => {

@@ -35,7 +35,7 @@ const CPU_CALLS: usize = 60;
 const CPU_WARM_UP: usize = 300;
 
 /// Crowds of 32, each variant.
-const CROWDS: usize = 3;
+const CROWDS: usize = 5;
 
 /// Turns of an open thread before the next one takes its place.
 const THREAD_LIFE: usize = 8;
@@ -49,12 +49,13 @@ const MOST_RATIO: f64 = 0.8;
 /// The most CPU time of Node's that a call may take, in milliseconds.
 const MOST_CPU: f64 = 4.0;
 
-const VARIANTS: [(&str, &str); 10] = [
+const VARIANTS: [(&str, &str); 11] = [
     ("raw-new", "raw JSON-RPC, new thread"),
     ("raw-warm", "raw JSON-RPC, new thread that was started ahead"),
     ("ours-new", "ours, new thread"),
     ("ours-warm", "ours, new thread that was kept warm"),
     ("ours-generate", "ours, the same by generateText"),
+    ("ours-older", "ours, the same with its history in the older form"),
     ("ours-ephemeral", "ours, the same without a session file"),
     ("cli", "ai-sdk-provider-codex-cli, new thread without a session file"),
     ("sdk", "@openai/codex-sdk, new thread"),

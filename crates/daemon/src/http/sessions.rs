@@ -49,7 +49,7 @@ pub async fn list(
     let mut listed = blocking(move || Catalogue::default().list(&roots, false)).await?;
     listed.retain(|summary| archived || !summary.archived);
     listed.retain(|summary| before.as_ref().is_none_or(|before| place(summary) < *before));
-    listed.sort_by_key(|summary| std::cmp::Reverse(place(summary)));
+    listed.sort_by_cached_key(|summary| std::cmp::Reverse(place(summary)));
     let page = Page::of(listed, limit, place_to_name, |summary| view(&summary));
     Ok(json(StatusCode::OK, &page))
 }

@@ -13,6 +13,7 @@ use bindery_engine::item::{CustomCall, FunctionCall, HistoryItem, Item, Message,
 use bindery_engine::model::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest};
 use bindery_engine::outlet::{Outlet, Refusal};
 use bindery_engine::prompter::{ExecForm, PlainPrompter, Profile, Prompter};
+use bindery_engine::sandbox::environment::EnvironmentPolicy;
 use bindery_engine::thread::{
     Entry, Journal, JournalError, Makings, Standing, Thread, ThreadSettings, TurnInput,
     system_clock,
@@ -26,6 +27,14 @@ use tokio_util::task::TaskTracker;
 
 /// Long enough for any machine; a test that waits this long has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What commands get: a home of their own. A test may end a login shell in the middle of a profile,
+/// and what that leaves behind is nothing for the home of whoever runs the tests.
+pub(crate) fn environment() -> EnvironmentPolicy {
+    let home = concat!(env!("CARGO_TARGET_TMPDIR"), "/home");
+    let set = [("HOME".to_owned(), home.to_owned())].into();
+    EnvironmentPolicy { set, ..EnvironmentPolicy::default() }
+}
 
 /// One thing the model does.
 #[derive(Clone, Debug)]
@@ -260,6 +269,7 @@ impl Setting {
             clock: system_clock,
         };
         let mut settings = ThreadSettings::new("thread-1", Standing::new("m", folder.path()));
+        settings.environment = environment();
         (self.change)(&mut settings);
         let tasks = TaskTracker::new();
         let thread = Thread::open(settings, makings, &tasks);

@@ -7,7 +7,6 @@ use bindery_engine::guard::NoFence;
 use bindery_engine::item::{Content, FunctionCall, HistoryItem, Item, Message, Role};
 use bindery_engine::model::{Answered, Model, ModelError, ModelEvent, ModelRequest};
 use bindery_engine::prompter::{PlainPrompter, Profile};
-use bindery_engine::sandbox::environment::EnvironmentPolicy;
 use bindery_engine::service::disk::Disk;
 use bindery_engine::service::store::NoStore;
 use bindery_engine::service::supply::{Supplied, Supply, Wish};
@@ -17,6 +16,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
+
+use crate::stage::environment;
 
 /// Says `you said …` to everything but three words: `wait` waits for the gate, `ask` calls the
 /// client's tool, `flood` talks without end.
@@ -109,7 +110,7 @@ impl Supply for Aviary {
             provider: "aviary".to_owned(),
             model: self.parrot.clone(),
             mcp: Vec::new(),
-            environment: EnvironmentPolicy::default(),
+            environment: environment(),
             guard: Arc::new(NoFence),
             prompter: Arc::new(PlainPrompter { profile }),
             sources: Vec::new(),
