@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bindery_daemon::config::Config;
 use bindery_daemon::serve::{Leave, Server};
+use bindery_daemon::store::Change;
 use bindery_daemon::workers::Program;
 use bindery_testkit::codex::RealCodex;
 use futures_util::StreamExt;
@@ -33,7 +34,13 @@ impl Stage {
     /// A server of the caller's own, on this Codex.
     pub(crate) async fn own(codex: &RealCodex) -> Self {
         let config = Config { exit_with_parent: true, ..on(codex.program(), codex.home()) };
-        Self::with(config, codex.project()).await
+        let stage = Self::with(config, codex.project()).await;
+        // Codex looks at what a login shell has; not at that of whoever runs the tests.
+        let mut tenant = stage.app.tenants.find("default").await.unwrap();
+        let home = codex.user_home().display().to_string();
+        tenant.settings.env.insert("HOME".to_owned(), home);
+        stage.app.store.commit(vec![Change::SetTenant(Box::new(tenant))]).await.unwrap();
+        stage
     }
 
     /// A server of these settings, whose first tenant works in this folder.
