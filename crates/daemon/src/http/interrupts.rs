@@ -12,9 +12,8 @@ use super::ai_sdk;
 use super::app::App;
 use super::body::{Body, json};
 use super::extract::{Path, Query};
-use super::pages::Page;
+use super::pages::{Page, following_limit, place_from_name, place_to_name};
 use super::turns::TurnView;
-use crate::clock::Millis;
 use crate::error::Error;
 use crate::interrupts::view;
 use crate::store::{InterruptFilter, InterruptRow};
@@ -47,31 +46,20 @@ pub async fn list(
     caller: Caller,
     Query(query): Query<InterruptQuery>,
 ) -> Result<Response, Error> {
-    let limit = query.limit.unwrap_or(200).clamp(1, 1000) as usize;
+    let limit = following_limit(query.limit);
+    let after = query.after.as_deref().map(|next| place_from_name("after", next));
     let filter = InterruptFilter {
         tenant: None,
         turn: query.turn,
         thread: query.thread,
         open: query.open.unwrap_or(true),
-        after: query.after.as_deref().map(place_from_name).transpose()?,
+        after: after.transpose()?,
         limit: Some(limit + 1),
     };
     let rows = app.desk.list(&caller, filter, query.all.unwrap_or(false)).await?;
-    let page = Page::of(rows, limit, place_to_name, |row| view(&row));
+    let place = |row: &InterruptRow| place_to_name(&(row.opened, row.token.clone()));
+    let page = Page::of(rows, limit, place, |row| view(&row));
     Ok(json(StatusCode::OK, &page))
-}
-
-/// Where a question stands in the list. It holds even when the question is forgotten meanwhile.
-fn place_to_name(row: &InterruptRow) -> String {
-    format!("{}.{}", row.opened, row.token)
-}
-
-fn place_from_name(name: &str) -> Result<(Millis, String), Error> {
-    let place = name.split_once('.').and_then(|(opened, token)| {
-        let opened = opened.parse().ok()?;
-        Some((opened, token.to_owned()))
-    });
-    place.ok_or_else(|| Error::invalid("after", "it must be `next` of the page before"))
 }
 
 /// Reads an interrupt.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::clock::Millis;
+use crate::error::Error;
 use crate::store::{Following, Paging};
 
 /// A page of a list.
@@ -29,6 +31,28 @@ impl<T> Page<T> {
         let next = rows.last().filter(|_| more).map(name);
         Self { data: rows.into_iter().map(view).collect(), next }
     }
+}
+
+/// Where a row stands in a list by time. It holds even when the row is forgotten meanwhile.
+pub(super) type Place = (Millis, String);
+
+/// A place as `next` has it.
+pub(super) fn place_to_name((at, name): &Place) -> String {
+    format!("{at}.{name}")
+}
+
+/// The place that `next` named; `what` is the field that gave it back.
+pub(super) fn place_from_name(what: &str, next: &str) -> Result<Place, Error> {
+    let place = next.split_once('.').and_then(|(at, name)| {
+        let at = at.parse().ok()?;
+        Some((at, name.to_owned()))
+    });
+    place.ok_or_else(|| Error::invalid(what, "it must be `next` of the page before"))
+}
+
+/// How many of a list that is oldest first, within bounds.
+pub(super) fn following_limit(limit: Option<u32>) -> usize {
+    limit.unwrap_or(200).clamp(1, 1000) as usize
 }
 
 /// Which page of a list, newest first.
@@ -70,7 +94,7 @@ pub struct FollowingQuery {
 impl FollowingQuery {
     /// How many, within bounds.
     pub fn limit(&self) -> usize {
-        self.limit.unwrap_or(200).clamp(1, 1000) as usize
+        following_limit(self.limit)
     }
 
     /// The page to read, with one more.

@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 use super::app::App;
 use super::body::json;
 use super::extract::{Path, Query};
-use super::pages::Page;
+use super::pages::{Page, Place, place_from_name, place_to_name};
 use crate::error::Error;
 use crate::tenant::Caller;
 
@@ -45,32 +45,21 @@ pub async fn list(
     let limit = query.limit.unwrap_or(50).clamp(1, 500) as usize;
     let archived = query.archived.unwrap_or(false);
     let roots = roots(&caller);
-    let before = query.before.as_deref().map(place_from_name).transpose()?;
+    let before = query.before.as_deref().map(|next| place_from_name("before", next));
+    let before = before.transpose()?;
     let mut listed = blocking(move || Catalogue::default().list(&roots, false)).await?;
     listed.retain(|summary| archived || !summary.archived);
     listed.retain(|summary| before.as_ref().is_none_or(|before| place(summary) < *before));
     listed.sort_by_cached_key(|summary| std::cmp::Reverse(place(summary)));
-    let page = Page::of(listed, limit, place_to_name, |summary| view(&summary));
+    let page =
+        Page::of(listed, limit, |summary| place_to_name(&place(summary)), |summary| view(&summary));
     Ok(json(StatusCode::OK, &page))
 }
 
 /// Where a session stands in the list: when it was last written, and the name of its file.
-fn place(summary: &Summary) -> (i64, String) {
+fn place(summary: &Summary) -> Place {
     let file = summary.path.file_name().unwrap_or_default();
     (summary.updated_ms.unwrap_or_default(), file.to_string_lossy().into_owned())
-}
-
-fn place_to_name(summary: &Summary) -> String {
-    let (updated, file) = place(summary);
-    format!("{updated}.{file}")
-}
-
-fn place_from_name(name: &str) -> Result<(i64, String), Error> {
-    let place = name.split_once('.').and_then(|(updated, file)| {
-        let updated = updated.parse().ok()?;
-        Some((updated, file.to_owned()))
-    });
-    place.ok_or_else(|| Error::invalid("before", "it must be `next` of the page before"))
 }
 
 /// Reads what a list shows of a session.

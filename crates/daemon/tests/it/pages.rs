@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use bindery_core::interrupt::{Ask, Interrupt};
 use bindery_daemon::config::Config;
-use bindery_daemon::store::{Change, Delivery, InterruptRow, InterruptState, TurnRow};
+use bindery_daemon::store::{Change, Delivery, InterruptRow, TurnRow};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, value};
+use crate::store::question;
 
 const MANY: usize = 7;
 
@@ -35,24 +35,11 @@ fn numbered(prefix: &str) -> Vec<String> {
 }
 
 /// All were opened in the same moment: only their tokens tell them apart.
-fn question(turn: &TurnRow, token: &str) -> Change {
-    let ask = Ask::FileChange { changes: vec![], reason: None, grant_root: None };
-    let (thread_id, turn_id, call_id) = ("t".into(), "u".into(), "c".into());
-    Change::OpenInterrupt(Box::new(InterruptRow {
-        token: token.into(),
-        tenant: turn.tenant.clone(),
-        thread: turn.thread.clone(),
-        turn: turn.id.clone(),
-        request: json!(token),
-        interrupt: Interrupt { id: token.into(), thread_id, turn_id, call_id, ask },
-        state: InterruptState::Open,
-        answer: None,
-        answered_by: None,
-        why: None,
-        opened: 1,
-        deadline: i64::MAX,
-        closed: None,
-    }))
+fn open(turn: &TurnRow, token: &str) -> Change {
+    let (tenant, thread, turn) = (turn.tenant.clone(), turn.thread.clone(), turn.id.clone());
+    let request = json!(token);
+    let row = InterruptRow { tenant, thread, turn, request, ..question(token, i64::MAX) };
+    Change::OpenInterrupt(Box::new(row))
 }
 
 fn delivery(tenant: &str, id: &str) -> Change {
@@ -92,7 +79,7 @@ async fn a_list_longer_than_a_page_is_read_to_its_end() {
     let turns = format!("/v1/threads/{first}/turns");
     let turn = value(stage.post(&turns, &json!({ "input": "hi" })).await).await["id"].clone();
     let turn = stage.app.store.turn(&tenant, turn.as_str().unwrap()).await.unwrap().unwrap();
-    let rows = tokens.iter().map(|token| question(&turn, token));
+    let rows = tokens.iter().map(|token| open(&turn, token));
     let rows = rows.chain(ids.iter().map(|id| delivery(&tenant, id))).collect();
     stage.app.store.commit(rows).await.unwrap();
     assert_eq!(walk(&stage, "/v1/interrupts?open=false&", "after", "token").await, (tokens, 3));

@@ -86,7 +86,7 @@ fn turn(id: &str, key: Option<&str>) -> TurnRow {
     }
 }
 
-fn question(token: &str, deadline: i64) -> InterruptRow {
+pub(crate) fn question(token: &str, deadline: i64) -> InterruptRow {
     let ask = Ask::FileChange { changes: vec![], reason: None, grant_root: None };
     let (thread_id, turn_id, call_id) = ("s".into(), "u".into(), "c".into());
     InterruptRow {
