@@ -9,6 +9,8 @@ mod drive;
 
 mod gap;
 
+mod names;
+
 mod questions;
 
 mod reattach;

@@ -97,12 +97,27 @@ async fn answer(web: &Web, token: &str, answer: Value) -> (u16, String) {
 }
 
 async fn a_turn_outlives_its_client_and_the_daemon_and_is_told_once() {
+    insta::assert_snapshot!(outlived(json!({})).await);
+}
+
+/// Codex numbers what was said in such a thread, and has forgotten the command by the end.
+#[tokio::test]
+async fn a_turn_of_a_thread_of_the_older_form_is_told_once_too() {
+    let plain = outlived(json!({})).await;
+    let older = json!({ "threadExtra": { "historyMode": "legacy" } });
+    assert_eq!(outlived(older).await, plain);
+}
+
+/// The daemon ends twice in the middle of a turn, in a thread with these settings besides.
+async fn outlived(more: Value) -> String {
     let first = [Step::chunked("I shall run it. ", 3), Step::exec("echo ran > ran", "c1")];
     let mut daemon = Daemon::new(vec![
         Reply::new(halves("It ", "is done.")).when_output_of("c1"),
         Reply::new(first),
     ]);
-    let thread = daemon.careful().await;
+    let mut settings = json!({ "approvalPolicy": "untrusted", "sandbox": "danger-full-access" });
+    settings.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+    let thread = daemon.thread(json!({ "settings": settings })).await;
     let turn = daemon.say(&thread, "go").await;
     // The first client sees the question and is gone.
     let mut events = daemon.web.follow(&turn, 0).await;
@@ -128,9 +143,9 @@ async fn a_turn_outlives_its_client_and_the_daemon_and_is_told_once() {
     assert_eq!(daemon.workers(), workers);
     assert!(daemon.stage.codex.project().join("ran").exists());
     assert_eq!(text(&all), "I shall run it. It is done.");
-    insta::assert_snapshot!(sketch(&all));
     let (_, record) = daemon.web.get(&format!("/v1/interrupts/{token}")).await;
     assert_eq!(record["answer"], yes());
+    sketch(&all)
 }
 
 async fn an_answer_counts_once_and_only_if_it_was_offered() {

@@ -2,7 +2,9 @@
 
 use bindery_core::ids::TurnId;
 use bindery_core::interrupt::Interrupt;
-use bindery_core::map::app_server_to_part::{Ledger, TurnContext, TurnMapper, finished_items};
+use bindery_core::map::app_server_to_part::{
+    Ledger, TurnContext, TurnMapper, Words, finished_items,
+};
 use bindery_core::part::Part;
 use bindery_core::wire::app_server::notification::Tokens;
 use bindery_core::wire::rpc::RequestId;
@@ -57,6 +59,9 @@ impl Turn {
         let mut drive =
             Drive::new(control.clone(), mapper, events, sender, request.deadlines, questions);
         drive.gap.know(&control.thread_id, finished_items(&adoption.told));
+        for (item, words) in Words::of_parts(&adoption.told) {
+            drive.names.know(item, &words);
+        }
         (drive.known, drive.begun) = (adoption.asked, true);
         drive.catch_up();
         control.server.track(drive.run(seat));

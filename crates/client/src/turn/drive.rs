@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::gap::Gap;
+use super::names::Names;
 use super::questions::{Question, Questions, Said};
 use super::reattach::Snapshot;
 use super::{Deadlines, Seat, TurnControl};
@@ -33,6 +34,7 @@ pub(super) struct Drive {
     pub(super) clock: Clock,
     /// What keeps a lost connection from doubling or tearing what is told.
     pub(super) gap: Gap,
+    pub(super) names: Names,
     /// Questions that another process was asked, under the names they had there.
     pub(super) known: Vec<(RequestId, Interrupt)>,
     /// `finish`, held back until it may be told.
@@ -96,6 +98,7 @@ impl Drive {
             errands: JoinSet::new(),
             clock: Clock { started: now, last: now, stopping: None, left: None },
             gap: Gap::default(),
+            names: Names::default(),
             known: Vec::new(),
             last: None,
             begun: false,
@@ -204,6 +207,7 @@ impl Drive {
 
     pub(super) async fn event(&mut self, event: Event) {
         let Some(event) = self.gap.admit(event) else { return };
+        self.hear(&event);
         match event {
             Event::Notification(notification) => self.told(&notification).await,
             Event::Raw(raw_value) => self.give(vec![Part::Raw { raw_value }]).await,

@@ -24,8 +24,11 @@ use crate::transport::End;
 pub(super) struct Snapshot {
     /// The turn: status, error, times.
     turn: Value,
-    /// Its finished items, oldest first.
+    /// Its items, oldest first: those that are finished, and in the older form also calls that
+    /// are not.
     items: Vec<Value>,
+    /// They are numbered, and have lost the names under which they were told.
+    numbered: bool,
 }
 
 impl Snapshot {
@@ -50,7 +53,7 @@ impl Drive {
 
     /// Tells what was missed; true if the turn had to be let go, whatever Codex makes of it.
     pub(super) async fn caught_up(&mut self, caught: Result<Snapshot, Error>) -> bool {
-        let snapshot = match caught {
+        let mut snapshot = match caught {
             Ok(snapshot) => snapshot,
             // The connection is lost again; there will be another, or the end.
             Err(Error::Closed { .. }) => {
@@ -61,10 +64,15 @@ impl Drive {
         };
         self.gap.asked_usage |= !snapshot.runs();
         let held = self.gap.close();
+        if snapshot.numbered {
+            held.iter().for_each(|event| self.hear(event));
+            self.names.give(&mut snapshot.items);
+        }
         for item in &snapshot.items {
             // A steered turn is known by where the user's words begin.
-            for method in ["item/started", "item/completed"] {
-                self.event(self.notification(method, json!({ "item": item }))).await;
+            self.event(self.notification("item/started", json!({ "item": item }))).await;
+            if item["status"] != "inProgress" {
+                self.event(self.notification("item/completed", json!({ "item": item }))).await;
             }
         }
         for event in held {
@@ -72,6 +80,15 @@ impl Drive {
         }
         self.go_on(&snapshot).await;
         false
+    }
+
+    /// Remembers what the thread calls what it says.
+    pub(super) fn hear(&mut self, event: &Event) {
+        if let Event::Notification(notification) = event
+            && notification.address.thread_id.as_ref() == Some(&self.control.thread_id)
+        {
+            self.names.hear(&notification.body);
+        }
     }
 
     /// Sends an answer, and keeps it in case it is lost on its way.
@@ -157,6 +174,9 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// Token counts follow the reply; nothing tells that they have come.
 const COUNTING: Duration = Duration::from_millis(300);
 
+/// What 0.166 answers when a thread's form has no such list.
+const UNSUPPORTED: i64 = -32601;
+
 /// Pages of a list, in case a server pages in circles.
 const PAGES: usize = 1000;
 
@@ -179,7 +199,8 @@ async fn snapshot(
         }
     }
     let turn = control.find_turn(active).await?;
-    let snapshot = Snapshot { turn, items: control.items().await? };
+    let (items, numbered) = control.items().await?;
+    let snapshot = Snapshot { turn, items, numbered };
     if usage && !snapshot.runs() {
         // 0.166 tells the counts again only to those who take the whole history.
         control.resume(&control.thread_id, false).await?;
@@ -201,7 +222,7 @@ impl TurnControl {
     async fn find_turn(&self, active: bool) -> Result<Value, Error> {
         let begin = Instant::now();
         loop {
-            let turn = self.look_up().await?;
+            let turn = self.look_up("notLoaded").await?;
             if active || turn["status"] != "inProgress" || begin.elapsed() > MOMENT {
                 return Ok(turn);
             }
@@ -210,11 +231,11 @@ impl TurnControl {
     }
 
     /// Newest first, so it is usually on the first page.
-    async fn look_up(&self) -> Result<Value, Error> {
+    async fn look_up(&self, items_view: &str) -> Result<Value, Error> {
         let mut cursor = None;
         for _ in 0..PAGES {
             let params = json!({
-                "threadId": self.thread_id, "itemsView": "notLoaded", "limit": 20,
+                "threadId": self.thread_id, "itemsView": items_view, "limit": 20,
                 "cursor": cursor,
             });
             let page: Page<Value> = self.server.request("thread/turns/list", &params).await?;
@@ -234,7 +255,20 @@ impl TurnControl {
         turn["id"] == self.turn_id.as_str()
     }
 
-    async fn items(&self) -> Result<Vec<Value>, Error> {
+    /// The items, and whether they have numbers instead of names: a thread of the older
+    /// form has no list of items, only turns that hold them.
+    async fn items(&self) -> Result<(Vec<Value>, bool), Error> {
+        match self.list_items().await {
+            Err(Error::Rpc { code: UNSUPPORTED, .. }) => {
+                let mut turn = self.look_up("full").await?;
+                let items = turn["items"].as_array_mut().map(std::mem::take);
+                Ok((items.unwrap_or_default(), true))
+            }
+            listed => Ok((listed?, false)),
+        }
+    }
+
+    async fn list_items(&self) -> Result<Vec<Value>, Error> {
         let (mut items, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES {
             let params = json!({

@@ -1,5 +1,7 @@
 //! A lost connection and the turns that outlive it, on the real Codex.
 
+mod older;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -33,6 +35,8 @@ struct Scene {
     listening: Listening,
     codex: RealCodex,
     model: Model,
+    /// Threads have their history in the older form.
+    older: bool,
 }
 
 impl Scene {
@@ -46,14 +50,16 @@ impl Scene {
         let listening = Listening::ws(&codex, &[]);
         let proxy = Proxy::before(listening.address()).await;
         let server = AppServer::dial(&proxy.dial(), options).await.unwrap();
-        Self { server, proxy, listening, codex, model }
+        Self { server, proxy, listening, codex, model, older: false }
     }
 
     fn start(&self) -> ThreadStart {
+        let form = self.older.then(|| ("historyMode".to_owned(), json!("legacy")));
         let settings = ThreadSettings {
             cwd: Some(self.codex.project().display().to_string()),
             approval_policy: Some(json!("untrusted")),
             sandbox: Some("danger-full-access".into()),
+            extra: form.into_iter().collect(),
             ..ThreadSettings::default()
         };
         ThreadStart { settings, ..ThreadStart::default() }

@@ -19,6 +19,8 @@ mod tools;
 
 mod usage;
 
+mod words;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
@@ -28,6 +30,7 @@ pub use self::recall::finished_items;
 use self::runs::{Channel, Runs};
 use self::tools::Tools;
 pub use self::usage::Ledger;
+pub use self::words::Words;
 use crate::ids::{ApprovalId, ItemId, ThreadId, TurnId};
 use crate::interrupt::{Answer, Interrupt};
 use crate::part::{Part, Warning};
