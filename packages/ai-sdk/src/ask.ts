@@ -1,7 +1,7 @@
 // Requests to the daemon.
 
 import { errorOfProblem, unanswered } from './errors.js';
-import type { Server } from './daemon.js';
+import { urlOf, type Server } from './server.js';
 
 /** Asks, and throws what the daemon refuses. */
 export async function ask(
@@ -11,7 +11,7 @@ export async function ask(
   body?: unknown,
   signal?: AbortSignal,
 ): Promise<Response> {
-  const url = new URL(path, server.url).toString();
+  const url = urlOf(server, path).href;
   const response = await sent(url, {
     method,
     headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },

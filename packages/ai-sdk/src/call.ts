@@ -4,10 +4,11 @@ import { APICallError } from '@ai-sdk/provider';
 
 import { ask } from './ask.js';
 import { answered, callbackKinds, refusal, tell, type Answer, type Interrupt } from './answer.js';
-import { serverFor, type Server } from './daemon.js';
 import type { Problem } from './errors.js';
 import { CallEvents, type Aside } from './events.js';
 import { jsonOfOptions } from './json.js';
+import type { Lease } from './lease.js';
+import type { Server } from './server.js';
 import type { CodexSession, CodexSettings } from './settings.js';
 import { stream } from './stream.js';
 
@@ -29,14 +30,25 @@ export interface OpenCall {
 }
 
 /** Sends a call; throws what the daemon refuses, and the abort of the caller. */
-export async function open(asked: Asked, settings: CodexSettings): Promise<OpenCall> {
+export async function open(asked: Asked, settings: CodexSettings, lease: Lease): Promise<OpenCall> {
   const signal = asked.options.abortSignal;
   signal?.throwIfAborted();
-  const server = await serverFor(settings);
-  const request = requestOf(asked, settings, await compactionOf(asked, settings));
-  const { answer, headers, url } = await stream(server, '/v1/language-model/stream', request, signal);
+  const server = await unlessAborted(lease.server(settings), signal);
+  const request = requestOf(asked, settings, await unlessAborted(compactionOf(asked, settings), signal));
+  const { answer, headers, url } = await stream(server, '/v1/language-model/stream', request, signal, lease);
   const events = new CallEvents(answer, signal, asideOf(server, settings));
   return { url, request, headers, events };
+}
+
+/** Waits, unless the caller no longer does. */
+function unlessAborted<T>(wanted: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return wanted;
+  return new Promise((resolve, reject) => {
+    // The reason is the caller's own, whatever it is.
+    const stop = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', stop);
+    void wanted.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
 }
 
 function asideOf(server: Server, settings: CodexSettings): Aside {
@@ -54,11 +66,16 @@ function asideOf(server: Server, settings: CodexSettings): Aside {
 }
 
 /** Has a worker and a spare thread started for conversations that begin with these settings. */
-export async function prepare(specification: 'v3' | 'v4', modelId: string, settings: CodexSettings): Promise<void> {
+export async function prepare(
+  specification: 'v3' | 'v4',
+  modelId: string,
+  settings: CodexSettings,
+  lease: Lease,
+): Promise<void> {
   // Any words will do: nothing is said.
   const prompt = [{ role: 'user', content: [{ type: 'text', text: 'Hello.' }] }];
   const asked = { specification, modelId, options: { prompt } as Asked['options'], generate: false };
-  await ask(await serverFor(settings), 'POST', '/v1/language-model/prepare', requestOf(asked, settings, 'never'));
+  await ask(await lease.server(settings), 'POST', '/v1/language-model/prepare', requestOf(asked, settings, 'never'));
 }
 
 async function compactionOf(asked: Asked, { compaction }: CodexSettings): Promise<'always' | 'never' | undefined> {

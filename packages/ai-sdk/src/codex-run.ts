@@ -1,5 +1,6 @@
 // The other way round: Codex as a tool in another model's loop.
 
+import { Lease } from './lease.js';
 import { CodexLanguageModel } from './model.js';
 import { installedSpecification } from './major.js';
 import type { CodexSettings, ThreadSettings } from './settings.js';
@@ -65,13 +66,19 @@ export function codexRun(options: CodexRunOptions): CodexRunTool {
     async *execute({ task, threadId }, { abortSignal } = {}) {
       const specification = settings.specification ?? installedSpecification();
       const own = { ...REFUSALS, ...settings, thread };
-      const codex = new CodexLanguageModel(model ?? 'default', own, specification);
-      const { stream } = await codex.doStream({
-        prompt: [{ role: 'user', content: [{ type: 'text', text: task }] }],
-        ...(abortSignal === undefined ? {} : { abortSignal }),
-        ...(threadId === undefined ? {} : { providerOptions: { codex: { threadId } } }),
-      });
-      yield* eventsToProgress(stream);
+      // The daemon stays for the next task; a provider that is shut down while none runs ends it.
+      const lease = new Lease();
+      try {
+        const codex = new CodexLanguageModel(model ?? 'default', own, specification, lease);
+        const { stream } = await codex.doStream({
+          prompt: [{ role: 'user', content: [{ type: 'text', text: task }] }],
+          ...(abortSignal === undefined ? {} : { abortSignal }),
+          ...(threadId === undefined ? {} : { providerOptions: { codex: { threadId } } }),
+        });
+        yield* eventsToProgress(stream);
+      } finally {
+        lease.leave();
+      }
     },
   };
 }

@@ -101,6 +101,10 @@ export class Answer {
   /** Came with the head, before anybody listened. */
   #early = '';
   #over: { cause?: unknown } | undefined;
+  /** Nobody wants it any longer, or another in its place. */
+  abandoned = false;
+  /** Called when it is over. */
+  onOver: (() => void) | undefined;
 
   constructor(connection: Connection, signal: AbortSignal | undefined) {
     this.#connection = connection;
@@ -144,6 +148,12 @@ export class Answer {
     if (this.#over === undefined) this.#connection.destroy();
   }
 
+  /** Cuts it for whoever listens. */
+  abandon(): void {
+    this.abandoned = true;
+    this.destroy();
+  }
+
   /** Bytes of the connection. */
   take(bytes: Buffer): void {
     try {
@@ -176,6 +186,7 @@ export class Answer {
   #close(over: { cause?: unknown }): void {
     this.#over = over;
     this.#signal?.removeEventListener('abort', this.#abort);
+    this.onOver?.();
     if (this.#listener !== undefined) this.#tellEnd(this.#listener, over);
   }
 

@@ -5,51 +5,49 @@ import { createInterface } from 'node:readline';
 
 import { findBindery } from './binary.js';
 import { BinderyError, parsed } from './errors.js';
+import type { Server } from './server.js';
 import type { CodexSettings } from './settings.js';
-
-/** Where to ask, and with which token. */
-export interface Server {
-  url: string;
-  token: string;
-}
 
 /** What a daemon is started with; equal ones share a process. */
 type Kind = Pick<CodexSettings, 'bindery' | 'codex' | 'backend'>;
 
-const running = new Map<string, Daemon>();
+/**
+ * By their kind. Kept outside of this module, which a process may hold more than once: as ESM and as CommonJS, or
+ * anew after every change while an app is developed.
+ */
+const running = shared('@bindery/ai-sdk/daemons/1', () => new Map<string, Daemon>());
 
-/** The server of these settings: the given one, or one of our own. */
-export async function serverFor(settings: CodexSettings): Promise<Server> {
-  if (settings.server !== undefined) return settings.server;
-  return daemonFor(settings).ready;
+function shared<T>(name: string, make: () => T): T {
+  const all = globalThis as unknown as Record<symbol, T | undefined>;
+  return (all[Symbol.for(name)] ??= make());
 }
 
-/** Ends the daemon of these settings, and waits until it is gone. */
-export async function endDaemon(settings: CodexSettings): Promise<void> {
-  const key = keyOf(settings);
-  const daemon = running.get(key);
-  running.delete(key);
-  await daemon?.end();
+/** The daemon of these settings, if one runs. */
+export function runningDaemon(kind: Kind): Daemon | undefined {
+  const found = running.get(keyOf(kind));
+  return found?.alive === true ? found : undefined;
+}
+
+/** The daemon of these settings, started if none runs. */
+export function daemonFor(kind: Kind): Daemon {
+  const found = runningDaemon(kind);
+  if (found !== undefined) return found;
+  const daemon = new Daemon(kind);
+  running.set(keyOf(kind), daemon);
+  return daemon;
 }
 
 function keyOf({ bindery, codex, backend }: Kind): string {
   return JSON.stringify([bindery, codex, backend]);
 }
 
-function daemonFor(kind: Kind): Daemon {
-  const key = keyOf(kind);
-  const found = running.get(key);
-  if (found?.alive === true) return found;
-  const daemon = new Daemon(kind);
-  running.set(key, daemon);
-  return daemon;
-}
-
 const START_MS = 30_000;
 
-class Daemon {
+export class Daemon {
   readonly ready: Promise<Server>;
   alive = true;
+  /** How many use it. */
+  users = 0;
   #child: ChildProcess | undefined;
   #gone: Promise<void> = Promise.resolve();
 
@@ -61,6 +59,7 @@ class Daemon {
     });
   }
 
+  /** Ends it, and waits until it is gone. */
   async end(): Promise<void> {
     this.alive = false;
     if (this.#child === undefined) return;

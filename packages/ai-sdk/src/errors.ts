@@ -7,6 +7,7 @@ export type BinderyErrorCode =
   | 'daemon_did_not_start'
   | 'daemon_ended'
   | 'stream_cut'
+  | 'bad_server'
   | (string & {});
 
 /** A fault of ours or of the daemon's, before a model was asked. */

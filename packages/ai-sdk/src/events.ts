@@ -74,8 +74,8 @@ export class CallEvents {
     for (const { event, data } of this.#feed.push(text)) {
       if (this.#over) return;
       if (data === '[DONE]') return this.#end(listener);
-      const value = parsed(data) as Record<string, unknown> | undefined;
-      if (value === undefined) continue;
+      const value = parsed(data);
+      if (!isObject(value)) return this.#fail(listener, new Error(`this is no event: ${data.slice(0, 80)}`));
       if (isForModel(event)) listener.event(event, value);
       else this.aside.event(event, value);
     }
@@ -94,6 +94,10 @@ export class CallEvents {
     this.answer.destroy();
     listener.fail(this.signal?.aborted === true ? this.signal.reason : cut(cause));
   }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object';
 }
 
 function isForModel(event: string): event is CallEvent {

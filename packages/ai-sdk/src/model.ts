@@ -11,6 +11,7 @@ import type {
 import { open, type OpenCall } from './call.js';
 import { BinderyError, errorOfTurn } from './errors.js';
 import type { CallEvents } from './events.js';
+import type { Lease } from './lease.js';
 import { perCall } from './per-call.js';
 import type { CodexSettings } from './settings.js';
 
@@ -28,6 +29,7 @@ export class CodexLanguageModel implements LanguageModelV3 {
     readonly modelId: string,
     readonly settings: CodexSettings,
     readonly specification: 'v3' | 'v4',
+    readonly lease: Lease,
   ) {
     this.specificationVersion = specification as 'v3';
   }
@@ -50,7 +52,7 @@ export class CodexLanguageModel implements LanguageModelV3 {
   #open(given: LanguageModelV3CallOptions, generate: boolean) {
     const { specification, modelId } = this;
     const { settings, options } = perCall(this.settings, given);
-    return open({ specification, modelId, options, generate }, settings);
+    return open({ specification, modelId, options, generate }, settings, this.lease);
   }
 }
 

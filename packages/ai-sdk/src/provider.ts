@@ -4,7 +4,7 @@ import { NoSuchModelError, type LanguageModelV3 } from '@ai-sdk/provider';
 
 import { ask } from './ask.js';
 import { placeOf, prepare } from './call.js';
-import { endDaemon, serverFor } from './daemon.js';
+import { Lease } from './lease.js';
 import { installedSpecification } from './major.js';
 import { CodexLanguageModel } from './model.js';
 import type { CodexSettings, ModelInfo } from './settings.js';
@@ -25,7 +25,10 @@ export interface CodexProvider {
   listModels(): Promise<ModelInfo[]>;
   /** Starts Codex and a thread ahead, so that the first conversation need not wait for them. */
   prepare(modelId?: string, settings?: CodexSettings): Promise<void>;
-  /** Ends the provider's own daemon and everything under it. A later call starts a new one. */
+  /**
+   * Cuts the provider's calls that are on their way, and ends its daemon and everything under it, unless another
+   * provider of the process has used that and was not shut down. A later call starts a new one.
+   */
   shutdown(): Promise<void>;
 }
 
@@ -35,9 +38,10 @@ const DEFAULT = 'default';
 /** A provider with settings of its own. */
 export function createCodex(settings: CodexSettings = {}): CodexProvider {
   const specification = settings.specification ?? installedSpecification();
+  const lease = new Lease();
   const languageModel = (modelId?: string, more: CodexSettings = {}): CodexModel => {
     const name = modelId ?? settings.defaultModel ?? DEFAULT;
-    return new CodexLanguageModel(name, merged(settings, more), more.specification ?? specification);
+    return new CodexLanguageModel(name, merged(settings, more), more.specification ?? specification, lease);
   };
   const none = (modelType: 'embeddingModel' | 'imageModel') => (modelId: string): never => {
     throw new NoSuchModelError({ modelId, modelType });
@@ -48,10 +52,15 @@ export function createCodex(settings: CodexSettings = {}): CodexProvider {
     chat: languageModel,
     embeddingModel: none('embeddingModel'),
     imageModel: none('imageModel'),
-    listModels: () => listModels(settings),
+    listModels: () => listModels(settings, lease),
     prepare: (modelId?: string, more: CodexSettings = {}) =>
-      prepare(more.specification ?? specification, modelId ?? settings.defaultModel ?? DEFAULT, merged(settings, more)),
-    shutdown: () => endDaemon(settings),
+      prepare(
+        more.specification ?? specification,
+        modelId ?? settings.defaultModel ?? DEFAULT,
+        merged(settings, more),
+        lease,
+      ),
+    shutdown: () => lease.end(settings),
   });
 }
 
@@ -60,8 +69,8 @@ function merged(settings: CodexSettings, more: CodexSettings): CodexSettings {
   return { ...settings, ...more, thread, tools: { ...settings.tools, ...more.tools } };
 }
 
-async function listModels(settings: CodexSettings): Promise<ModelInfo[]> {
-  const response = await ask(await serverFor(settings), 'POST', '/v1/models', { settings: placeOf(settings) });
+async function listModels(settings: CodexSettings, lease: Lease): Promise<ModelInfo[]> {
+  const response = await ask(await lease.server(settings), 'POST', '/v1/models', { settings: placeOf(settings) });
   return ((await response.json()) as { models: ModelInfo[] }).models;
 }
 

@@ -1,9 +1,10 @@
 // A request whose answer is a stream.
 
 import { connectionTo, type Answer } from './connection.js';
-import type { Server } from './daemon.js';
 import { errorOfProblem, unanswered } from './errors.js';
 import type { Head } from './http1.js';
+import type { Lease } from './lease.js';
+import { urlOf, type Server } from './server.js';
 
 /** An answer that has begun. */
 export interface Begun extends Head {
@@ -18,9 +19,10 @@ export async function stream(
   path: string,
   body: unknown,
   signal: AbortSignal | undefined,
+  lease: Lease,
 ): Promise<Begun> {
-  const url = new URL(path, server.url);
-  const begun = await sent(url, requestOf(url, server.token, JSON.stringify(body)), signal);
+  const url = urlOf(server, path);
+  const begun = await sent(url, requestOf(url, server.token, JSON.stringify(body)), signal, lease);
   if (begun.status >= 200 && begun.status < 300) return begun;
   throw errorOfProblem(begun.url, begun.status, await textOf(begun.answer));
 }
@@ -38,17 +40,18 @@ function requestOf(url: URL, token: string, body: string): string {
   ].join('\r\n');
 }
 
-async function sent(url: URL, request: string, signal: AbortSignal | undefined): Promise<Begun> {
+async function sent(url: URL, request: string, signal: AbortSignal | undefined, lease: Lease): Promise<Begun> {
   for (;;) {
     signal?.throwIfAborted();
     const connection = connectionTo(url);
     const answer = connection.send(request, signal);
+    lease.hold(answer);
     try {
       return { ...(await answer.head), answer, url: url.href };
     } catch (cause) {
       signal?.throwIfAborted();
       // A kept connection may have been closed by the server just now; it has seen nothing of this.
-      if (!connection.used || !answer.untouched) throw unanswered(url.toString(), cause);
+      if (!connection.used || !answer.untouched || answer.abandoned) throw unanswered(url.toString(), cause);
     }
   }
 }

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import test from 'node:test';
 
 import { APICallError, generateText, streamText } from 'ai';
 import { BinderyError, createCodex } from '@bindery/ai-sdk';
 
+import { alive, commandOf, descendants, programs } from './support/processes.mjs';
 import { all, gate, reply, soon, startStage, status, text, until } from './support/stage.mjs';
 
 const stage = await startStage({ unrestricted: true });
@@ -52,7 +52,7 @@ test('Codex killed in mid-turn is an error and an end', async () => {
       ? generateText({ model, prompt, maxRetries: 0 }).then(() => undefined, (error) => error)
       : all(quiet(prompt).fullStream).then((parts) => parts.find((part) => part.type === 'error')?.error);
     await stage.reached(`killed ${generate}`);
-    const pids = codexProcesses();
+    const pids = programs(stage.codex, 'app-server');
     assert.ok(pids.length > 0, `a Codex runs (${before})`);
     for (const pid of pids) process.kill(pid, 'SIGKILL');
     const error = await soon(running, 'a killed Codex');
@@ -153,47 +153,4 @@ function quiet(prompt) {
 
 async function requestsNow() {
   return (await stage.asked('')).length;
-}
-
-/** The Codexes of our daemon. */
-function codexProcesses() {
-  return descendants(process.pid).filter((pid) => commandOf(pid).includes(`${stage.codex}\0app-server`));
-}
-
-function descendants(pid) {
-  const parents = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map((name) => [Number(name), parentOf(name)]);
-  const found = [];
-  const visit = (parent) => {
-    for (const [child, of] of parents) {
-      if (of !== parent || found.includes(child)) continue;
-      found.push(child);
-      visit(child);
-    }
-  };
-  visit(pid);
-  return found;
-}
-
-function parentOf(pid) {
-  try {
-    return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
-  } catch {
-    return undefined;
-  }
-}
-
-function commandOf(pid) {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
-function alive(pid) {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
 }

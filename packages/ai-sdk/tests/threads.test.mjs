@@ -52,7 +52,7 @@ test('a thread may keep its history in the older form, and goes on and forks all
     reply('remember nine', text('Nine.')), reply('which one', text('Nine it was.')), reply('and apart', text('Still nine.')),
   );
   const one = await soon(generateText({ model: older(), prompt: 'remember nine' }), 'first');
-  await soon(older.shutdown(), 'shutdown');
+  await Promise.all([older, codex].map((provider) => soon(provider.shutdown(), 'shutdown')));
   const providerOptions = { codex: { threadId: threadOf(one) } };
   const two = await soon(generateText({ model: older(), prompt: 'which one', providerOptions }), 'second');
   assert.deepEqual([two.text, threadOf(two)], ['Nine it was.', threadOf(one)]);
@@ -65,6 +65,7 @@ test('a thread may keep its history in the older form, and goes on and forks all
   const [meta, ...lines] = sessionOf(threadOf(one));
   assert.equal(meta.payload.history_mode, 'legacy');
   assert.ok(lines.some((line) => line.payload.type === 'agent_message'), 'as tools of before read it');
+  await soon(older.shutdown(), 'shutdown');
 });
 
 test('a history from elsewhere is told in whole to a fresh thread', async () => {

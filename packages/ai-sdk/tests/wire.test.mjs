@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import test from 'node:test';
+import { runInNewContext } from 'node:vm';
 
 import { APICallError } from 'ai';
 import { BinderyError, createCodex } from '@bindery/ai-sdk';
@@ -32,7 +33,7 @@ function chunked(size, extension = '', trailers = '') {
 }
 
 /** A server that does to each request what the test says, for as long as the test acts. */
-async function serving(answer, act) {
+async function serving(answer, act, path = '') {
   const seen = { connections: 0, requests: [] };
   const sockets = new Set();
   const server = net.createServer((socket) => {
@@ -51,9 +52,10 @@ async function serving(answer, act) {
     });
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const model = createCodex({ server: { url: `http://127.0.0.1:${server.address().port}`, token: 'secret' } })('x');
+  const url = `http://127.0.0.1:${server.address().port}${path}`;
+  const codex = createCodex({ server: { url, token: 'secret' } });
   try {
-    await act({ model, seen });
+    await act({ codex, model: codex('x'), seen });
   } finally {
     for (const socket of sockets) socket.destroy();
     server.close();
@@ -145,6 +147,8 @@ const CUTS = {
   'a chunk without a length': chunked(1 << 20).toString('latin1').replace(/\r\n\r\n[0-9A-F]+\r\n/, '\r\n\r\nxyz\r\n'),
   'a chunk that is longer than it said': chunked(1 << 20).toString('latin1').replace(/\r\n\r\n[0-9A-F]+\r\n/, '\r\n\r\n5\r\n'),
   'the end before the end': chunked(1 << 20).subarray(0, 150),
+  'an event that is no JSON': counted().replace('{"type":"text-start"', '{"type":"text-st rt'),
+  'an event that is no object': counted().replace(/data: \{"type":"text-end".*/, (line) => `data: 1${' '.repeat(line.length - 7)}`),
 };
 
 for (const [name, bytes] of Object.entries(CUTS)) {
@@ -211,6 +215,61 @@ test('an abort ends the call and its connection, before the answer and within it
       closed = 0;
     });
   }
+});
+
+test('a shutdown cuts the calls of its provider, before the answer and within it, and asks nothing again', async () => {
+  for (const begun of ['', chunked(64).subarray(0, 120)]) {
+    // The first call leaves a connection that is used again.
+    const answer = (socket, request) => socket.write(request === 1 ? chunked(64) : begun);
+    await serving(answer, async (server) => {
+      await called(server.model);
+      const call = called(server.model);
+      call.catch(() => undefined);
+      await until(() => server.seen.requests.length === 2, 'it was asked');
+      // What has begun may be on its way still.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await soon(server.codex.shutdown(), 'the shutdown');
+      await assert.rejects(soon(call, 'its end'), (error) => error.code === (begun === '' ? 'daemon_ended' : 'stream_cut'));
+      assert.equal(server.seen.requests.length, 2);
+    });
+  }
+});
+
+test('a server may stand below a path', async () => {
+  const answer = (socket) => socket.write(chunked(64));
+  for (const path of ['/agents/codex', '/agents/codex/']) {
+    const act = async (server) => {
+      assert.deepEqual((await called(server.model)).parts, PARTS);
+      assert.match(server.seen.requests[0], /^POST \/agents\/codex\/v1\/language-model\/stream HTTP/);
+    };
+    await serving(answer, act, path);
+  }
+});
+
+test('an address that is none is told in the call', async () => {
+  for (const url of ['here', 'ftp://127.0.0.1', '127.0.0.1:4747']) {
+    const codex = createCodex({ server: { url, token: 'x' } });
+    for (const asked of [called(codex('x')), codex.listModels()]) {
+      await assert.rejects(asked, (error) => error.code === 'bad_server' && error.message.includes(url));
+    }
+  }
+});
+
+test('bytes and addresses are told, whatever place their classes are from', async () => {
+  const answer = (socket) => socket.write(chunked(64));
+  await serving(answer, async (server) => {
+    const elsewhere = (made) => runInNewContext(made, { URL });
+    const data = [
+      new Uint8Array([1, 2, 3]), Buffer.from([0, 1, 2, 3]).subarray(1), new Uint8Array([1, 2, 3]).buffer,
+      elsewhere('new Uint8Array([1, 2, 3])'), elsewhere('new Uint8Array([1, 2, 3]).buffer'),
+      new URL('http://x/y'), elsewhere('new Date(0)'),
+    ];
+    const content = data.map((one) => ({ type: 'file', mediaType: 'image/png', data: one }));
+    await called(server.model, { prompt: [{ role: 'user', content }] });
+    const [, body] = server.seen.requests[0].split('\r\n\r\n');
+    const told = JSON.parse(body).options.prompt[0].content.map((part) => part.data);
+    assert.deepEqual(told, [...Array(5).fill('AQID'), 'http://x/y', '1970-01-01T00:00:00.000Z']);
+  });
 });
 
 test('many at once have a connection each, and the next ones use those', async () => {

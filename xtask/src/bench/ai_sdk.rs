@@ -5,6 +5,8 @@ mod near;
 
 mod node;
 
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -12,6 +14,7 @@ use bindery_testkit::codex::{Options, RealCodex};
 
 use self::near::Near;
 use self::node::{Answer, Node, Workshop};
+use super::files::Quiet;
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, Samples, interleave};
 use super::turn::model::ModelProcess;
@@ -72,13 +75,52 @@ const CROWDED: [(&str, &str); 4] = [
 ];
 
 fn run(setup: &Setup) -> anyhow::Result<Report> {
-    let provider = ModelProcess::start()?;
-    let codex = || RealCodex::on(provider.base_url(), &Options::unrestricted());
-    let stages = || [("ours", codex()), ("cli", codex()), ("sdk", codex())];
-    let homes = stages();
-    let mut raw = Raw::start(codex())?;
     let workshop = Workshop::prepare(&setup.root)?;
-    let mut node = Node::start(&workshop, &homes)?;
+    let quiet = Quiet::wait()?;
+    let homes = Homes::new()?;
+    let measured = measure(setup, &workshop, &homes)?;
+    let near = Near::measure(homes.raw()?, homes.node(&workshop)?)?;
+    let cpu = cpu(homes.node(&workshop)?)?;
+    let crowds = crowds(&workshop, &homes)?;
+    report(&measured, &near, &cpu, &crowds, &quiet)
+}
+
+/// Homes of Codex, kept to the end: after many files were removed, new ones cost time on some
+/// disks, and every new thread makes some.
+struct Homes {
+    model: ModelProcess,
+    kept: RefCell<Vec<Arc<RealCodex>>>,
+}
+
+impl Homes {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self { model: ModelProcess::start()?, kept: RefCell::default() })
+    }
+
+    fn make(&self) -> Arc<RealCodex> {
+        let home = RealCodex::on(self.model.base_url(), &Options::unrestricted());
+        let home = Arc::new(home);
+        self.kept.borrow_mut().push(Arc::clone(&home));
+        home
+    }
+
+    fn raw(&self) -> anyhow::Result<Raw> {
+        Raw::start(self.make())
+    }
+
+    /// A fresh Node, with a home for each provider.
+    fn node(&self, workshop: &Workshop) -> anyhow::Result<Node> {
+        Node::start(workshop, &["ours", "cli", "sdk"].map(|name| (name, self.make())))
+    }
+}
+
+/// The calls of each of [`VARIANTS`], taken in turns.
+fn measure(
+    setup: &Setup,
+    workshop: &Workshop,
+    homes: &Homes,
+) -> anyhow::Result<Vec<Vec<Answer>>> {
+    let (mut raw, mut node) = (homes.raw()?, homes.node(workshop)?);
     let plan = Plan { warm_up: WARM_UP, rounds: setup.rounds.unwrap_or(ROUNDS) };
     let mut measured: Vec<Vec<Answer>> = vec![Vec::new(); VARIANTS.len()];
     interleave(plan, VARIANTS.len(), |index| {
@@ -89,21 +131,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     })?;
     measured.iter_mut().for_each(|calls| drop(calls.drain(..plan.warm_up)));
     node.end()?;
-    drop((raw, homes));
-    let homes = stages();
-    let near = Near::measure(Raw::start(codex())?, Node::start(&workshop, &homes)?)?;
-    let cpu = cpu(Node::start(&workshop, &homes)?)?;
-    let crowds = crowds(|name| {
-        let homes = stages();
-        let mut node = Node::start(&workshop, &homes)?;
-        // The first conversation starts what the others share.
-        node.ask(&format!("run {name}"))?;
-        std::thread::sleep(SETTLE);
-        let answer = node.ask(&format!("crowd {name}"))?;
-        node.end()?;
-        Ok(answer)
-    })?;
-    report(&measured, &near, &cpu, &crowds)
+    Ok(measured)
 }
 
 /// CPU time of calls, in milliseconds.
@@ -121,16 +149,23 @@ fn cpu(mut node: Node) -> anyhow::Result<Samples> {
 }
 
 /// The answers of each of [`CROWDED`], taken in turns.
-fn crowds(
-    mut crowd: impl FnMut(&str) -> anyhow::Result<Answer>,
-) -> anyhow::Result<Vec<Vec<Answer>>> {
+fn crowds(workshop: &Workshop, homes: &Homes) -> anyhow::Result<Vec<Vec<Answer>>> {
     let mut crowds = vec![Vec::new(); CROWDED.len()];
     for _ in 0..CROWDS {
         for (index, (name, _)) in CROWDED.iter().enumerate() {
-            crowds[index].push(crowd(name)?);
+            crowds[index].push(crowd(name, homes.node(workshop)?)?);
         }
     }
     Ok(crowds)
+}
+
+fn crowd(name: &str, mut node: Node) -> anyhow::Result<Answer> {
+    // The first conversation starts what the others share.
+    node.ask(&format!("run {name}"))?;
+    std::thread::sleep(SETTLE);
+    let answer = node.ask(&format!("crowd {name}"))?;
+    node.end()?;
+    Ok(answer)
 }
 
 fn call(name: &str, renew: bool, raw: &mut Raw, node: &mut Node) -> anyhow::Result<Answer> {
@@ -157,6 +192,7 @@ fn report(
     near: &Near,
     cpu: &Samples,
     crowds: &[Vec<Answer>],
+    quiet: &Quiet,
 ) -> anyhow::Result<Report> {
     let column = |name: &str, value: fn(&Answer) -> f64| {
         let index = VARIANTS.iter().position(|(variant, _)| *variant == name);
@@ -196,7 +232,8 @@ fn report(
         Target::ratio("32 at once without session files, memory ÷ codex-cli", memory(1, 2), 1.0),
         Target::ratio("32 at once, memory ÷ codex-sdk", memory(0, 3), 1.0),
     ];
-    let title = "The npm provider: a call, and 32 at once".to_owned();
+    let title =
+        format!("The npm provider: a call, and 32 at once (a file costs {:.3} ms)", quiet.cost);
     Ok(Report { title, tables: vec![calls, near.table()?, table], targets })
 }
 

@@ -11,6 +11,11 @@ const cwd = process.argv[2] ?? process.cwd();
 const codex = createCodex({ thread: { cwd, approvalPolicy: 'untrusted', sandbox: 'read-only' } });
 
 async function chat(request, response) {
+  // A page of somebody else's could send anything but JSON without being asked for its origin.
+  if (!request.headers['content-type']?.startsWith('application/json')) {
+    response.statusCode = 415;
+    return void response.end('messages come as application/json');
+  }
   let body = '';
   for await (const chunk of request) body += chunk;
   const { messages } = JSON.parse(body);

@@ -2,7 +2,7 @@
 //! warm thread beside the bare loop's new one.
 //!
 //! A turn of Codex's differs by a tenth from the next, so that a ratio of twenty rounds is known to
-//! some three hundredths; the target is nearer than that.
+//! some four hundredths, and one of two hundred to little more than one; the target is near.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::bench::samples::{Plan, Ratio, Samples, interleave};
 
 const WARM_UP: usize = 15;
 
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 200;
 
 const VARIANTS: [(&str, &str); 3] = [
     ("raw-new", "raw JSON-RPC, new thread"),

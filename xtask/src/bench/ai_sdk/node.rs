@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use bindery_testkit::codex::RealCodex;
@@ -52,7 +53,10 @@ impl Workshop {
 
 impl Node {
     /// Starts it, with a home for each provider.
-    pub(super) fn start(workshop: &Workshop, stages: &[(&str, RealCodex)]) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        workshop: &Workshop,
+        stages: &[(&str, Arc<RealCodex>)],
+    ) -> anyhow::Result<Self> {
         let (_, first) = stages.first().context("a stage")?;
         let told: serde_json::Map<_, _> =
             stages.iter().map(|(name, codex)| ((*name).to_owned(), told(codex))).collect();
