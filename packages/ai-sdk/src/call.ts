@@ -33,8 +33,8 @@ export interface OpenCall {
 export async function open(asked: Asked, settings: CodexSettings, lease: Lease): Promise<OpenCall> {
   const signal = asked.options.abortSignal;
   signal?.throwIfAborted();
-  const server = await unlessAborted(lease.server(settings), signal);
   const request = requestOf(asked, settings, await unlessAborted(compactionOf(asked, settings), signal));
+  const server = await unlessAborted(lease.server(settings), signal);
   const { answer, headers, url } = await stream(server, '/v1/language-model/stream', request, signal, lease);
   const events = new CallEvents(answer, signal, asideOf(server, settings));
   return { url, request, headers, events };

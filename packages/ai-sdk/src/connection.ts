@@ -27,6 +27,8 @@ export class Connection {
   readonly #socket: net.Socket;
   readonly #origin: string;
   #answer: Answer | undefined;
+  /** By us, not by the server. */
+  #closed = false;
 
   /** Whether a request was sent on it before. */
   used = false;
@@ -58,6 +60,7 @@ export class Connection {
   }
 
   destroy(): void {
+    this.#closed = true;
     this.#socket.destroy();
   }
 
@@ -85,7 +88,16 @@ export class Connection {
     if (waiting?.length === 0) idle.delete(this.#origin);
     const answer = this.#answer;
     this.#answer = undefined;
-    answer?.lost(cause);
+    if (answer === undefined) return;
+    if (!this.#closed) this.#suspect();
+    answer.lost(cause, !this.#closed);
+  }
+
+  /** Where the server cut an answer, what waits is likely dead, and would lose the next request. */
+  #suspect(): void {
+    const waiting = idle.get(this.#origin) ?? [];
+    idle.delete(this.#origin);
+    for (const other of waiting) other.destroy();
   }
 }
 
@@ -103,8 +115,8 @@ export class Answer {
   #over: { cause?: unknown } | undefined;
   /** Nobody wants it any longer, or another in its place. */
   abandoned = false;
-  /** Called when it is over. */
-  onOver: (() => void) | undefined;
+  /** Called when it is over, and whether the server cut it. */
+  onOver: ((cut: boolean) => void) | undefined;
 
   constructor(connection: Connection, signal: AbortSignal | undefined) {
     this.#connection = connection;
@@ -160,16 +172,16 @@ export class Answer {
       this.#feed.push(bytes);
     } catch (cause) {
       this.#connection.destroy();
-      return this.lost(cause);
+      return this.lost(cause, false);
     }
     if (this.#over === undefined) this.#listener?.rest();
   }
 
-  /** The connection is gone. */
-  lost(cause: unknown): void {
+  /** The connection is gone, by us or by the server. */
+  lost(cause: unknown, cut: boolean): void {
     if (this.#over !== undefined || this.#feed.close()) return;
     this.#begun?.reject(cause);
-    this.#close({ cause });
+    this.#close({ cause }, cut);
   }
 
   #text(text: string): void {
@@ -180,13 +192,13 @@ export class Answer {
   #end(reusable: boolean): void {
     if (reusable) this.#connection.keep();
     else this.#connection.destroy();
-    this.#close({});
+    this.#close({}, false);
   }
 
-  #close(over: { cause?: unknown }): void {
+  #close(over: { cause?: unknown }, cut: boolean): void {
     this.#over = over;
     this.#signal?.removeEventListener('abort', this.#abort);
-    this.onOver?.();
+    this.onOver?.(cut);
     if (this.#listener !== undefined) this.#tellEnd(this.#listener, over);
   }
 

@@ -3,6 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
+import { ask } from './ask.js';
 import { findBindery } from './binary.js';
 import { BinderyError, parsed } from './errors.js';
 import type { Server } from './server.js';
@@ -44,29 +45,54 @@ function keyOf({ bindery, codex, backend }: Kind): string {
 const START_MS = 30_000;
 
 export class Daemon {
-  readonly ready: Promise<Server>;
   alive = true;
   /** How many use it. */
   users = 0;
+  readonly #ready: Promise<Server>;
+  #doubted = false;
+  #proof: Promise<boolean> | undefined;
   #child: ChildProcess | undefined;
   #gone: Promise<void> = Promise.resolve();
 
   constructor(kind: Kind) {
-    this.ready = this.#start(kind);
+    this.#ready = this.#start(kind);
     // Whoever asks is told; nobody asking is no reason to bring the process down.
-    this.ready.catch(() => {
+    this.#ready.catch(() => {
       this.alive = false;
     });
   }
 
+  /** It cut an answer. It may be dead, and this process not told yet. */
+  doubt(): void {
+    this.#doubted = true;
+  }
+
+  /** Where it listens; nothing if it was doubted, and rightly: then another is needed. */
+  async server(): Promise<Server | undefined> {
+    const server = await this.#ready;
+    if (!this.#doubted) return server;
+    this.#proof ??= answers(server).finally(() => {
+      this.#proof = undefined;
+    });
+    if (!(await this.#proof)) {
+      this.#letGo();
+      return undefined;
+    }
+    this.#doubted = false;
+    return server;
+  }
+
   /** Ends it, and waits until it is gone. */
   async end(): Promise<void> {
-    this.alive = false;
-    if (this.#child === undefined) return;
     // Whoever waits for the end must not be ended by having nothing else to do.
-    hold(this.#child);
-    this.#child.stdin?.end();
+    if (this.#child !== undefined) hold(this.#child);
+    this.#letGo();
     await this.#gone;
+  }
+
+  #letGo(): void {
+    this.alive = false;
+    this.#child?.stdin?.end();
   }
 
   async #start(kind: Kind): Promise<Server> {
@@ -94,6 +120,18 @@ function argumentsOf({ codex, backend }: Kind): string[] {
   if (codex !== undefined) own.push('--codex', codex);
   if (backend !== undefined) own.push('--backend', backend);
   return own;
+}
+
+const PROOF_MS = 5_000;
+
+/** Whether somebody answers there. */
+async function answers(server: Server): Promise<boolean> {
+  try {
+    await ask(server, 'GET', '/healthz', undefined, AbortSignal.timeout(PROOF_MS));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The daemon must not keep an app alive that has nothing else to do. */

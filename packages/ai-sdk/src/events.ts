@@ -16,7 +16,9 @@ export interface Listener {
   /** The answer is complete; nothing more is told. */
   end(): void;
   /** It was cut; nothing more is told. */
-  fail(error: unknown): void;
+  cut(error: BinderyError): void;
+  /** The caller wants no more of it, for this reason; nothing more is told. */
+  abort(reason: unknown): void;
 }
 
 /** Who is told of everything else. */
@@ -92,7 +94,8 @@ export class CallEvents {
     if (this.#over) return;
     this.#close();
     this.answer.destroy();
-    listener.fail(this.signal?.aborted === true ? this.signal.reason : cut(cause));
+    if (this.signal?.aborted === true) listener.abort(this.signal.reason);
+    else listener.cut(cutShort(cause));
   }
 }
 
@@ -104,7 +107,7 @@ function isForModel(event: string): event is CallEvent {
   return event === 'message' || event === 'generated' || event === 'failed';
 }
 
-function cut(cause?: unknown): BinderyError {
+function cutShort(cause?: unknown): BinderyError {
   const hint = 'The daemon or the connection to it ended; the thread can be resumed.';
   return new BinderyError('the stream ended before the turn did', 'stream_cut', hint, { cause });
 }

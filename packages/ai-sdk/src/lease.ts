@@ -13,15 +13,21 @@ export class Lease {
   /** The server of these settings: the given one, or one of our own. */
   async server(settings: CodexSettings): Promise<Server> {
     if (settings.server !== undefined) return settings.server;
-    const daemon = daemonFor(settings);
-    this.#join(daemon);
-    return daemon.ready;
+    for (;;) {
+      const daemon = daemonFor(settings);
+      this.#join(daemon);
+      const server = await daemon.server();
+      if (server !== undefined) return server;
+    }
   }
 
   /** Keeps an answer until it is over. */
   hold(answer: Answer): void {
     this.#answers.add(answer);
-    answer.onOver = () => this.#answers.delete(answer);
+    answer.onOver = (cut) => {
+      this.#answers.delete(answer);
+      if (cut) for (const daemon of this.#daemons) daemon.doubt();
+    };
   }
 
   /** Cuts the answers that are on their way, and ends the daemons that nobody else uses. */

@@ -78,7 +78,8 @@ function generated({ events, url }: OpenCall): Promise<Record<string, unknown>> 
         else if (event === 'generated') resolve(value);
       },
       end: () => reject(new BinderyError('the daemon gave no result', 'stream_cut')),
-      fail: reject,
+      cut: reject,
+      abort: reject,
     });
   });
 }
@@ -98,7 +99,13 @@ function streamOf(events: CallEvents, url: string): ReadableStream<LanguageModel
             if ((controller.desiredSize ?? 0) <= 0) events.pause();
           },
           end: () => controller.close(),
-          fail: (error) => controller.error(error),
+          // Told as a part: of a stream that fails the SDK makes a rejection that nobody catches.
+          cut: (error) => {
+            controller.enqueue({ type: 'error', error });
+            controller.enqueue(endedBy(error));
+            controller.close();
+          },
+          abort: (reason) => controller.error(reason),
         });
       },
       pull: () => events.resume(),
@@ -106,6 +113,13 @@ function streamOf(events: CallEvents, url: string): ReadableStream<LanguageModel
     },
     { highWaterMark: WAITING },
   );
+}
+
+/** The end of an answer that was cut. How much was used nobody knows. */
+function endedBy({ code }: BinderyError): LanguageModelV3StreamPart {
+  const inputTokens = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
+  const outputTokens = { total: undefined, text: undefined, reasoning: undefined };
+  return { type: 'finish', finishReason: { unified: 'error', raw: code }, usage: { inputTokens, outputTokens } };
 }
 
 function partOf(value: Record<string, unknown>, url: string): LanguageModelV3StreamPart {

@@ -41,6 +41,7 @@ function requestOf(url: URL, token: string, body: string): string {
 }
 
 async function sent(url: URL, request: string, signal: AbortSignal | undefined, lease: Lease): Promise<Begun> {
+  let first: unknown;
   for (;;) {
     signal?.throwIfAborted();
     const connection = connectionTo(url);
@@ -50,8 +51,9 @@ async function sent(url: URL, request: string, signal: AbortSignal | undefined, 
       return { ...(await answer.head), answer, url: url.href };
     } catch (cause) {
       signal?.throwIfAborted();
+      first ??= cause;
       // A kept connection may have been closed by the server just now; it has seen nothing of this.
-      if (!connection.used || !answer.untouched || answer.abandoned) throw unanswered(url.toString(), cause);
+      if (!connection.used || !answer.untouched || answer.abandoned) throw unanswered(url.toString(), first);
     }
   }
 }

@@ -63,6 +63,41 @@ test('Codex killed in mid-turn is an error and an end', async () => {
   assert.equal((await soon(generateText({ model, prompt: 'after the kill' }), 'the next call')).text, 'Back.');
 });
 
+test('a daemon killed in mid-turn is an error and an end, for a page as well, and the next call has another', async () => {
+  for (const show of [(result) => result.fullStream, (result) => result.toUIMessageStream({ onError: ({ code }) => code })]) {
+    const prompt = `kill it all, ${show}`;
+    await stage.push(reply(prompt, text('Half'), gate('never')), reply('after that', text('Back.')));
+    const codes = [];
+    for await (const part of show(quiet(prompt))) {
+      if (part.type === 'text-delta') await killDaemon();
+      if (part.type === 'error') codes.push(part.errorText ?? part.error.code);
+    }
+    const next = generateText({ model, prompt: 'after that', maxRetries: 0 });
+    assert.equal((await soon(next, 'the next call')).text, 'Back.');
+    assert.deepEqual(codes, ['stream_cut']);
+  }
+});
+
+test('a call whose daemon is killed is not made again: it may have been heard', async () => {
+  // Its connection has served another call, and is closed before a word of the answer.
+  const prompt = 'only once';
+  await stage.push(reply('before that', text('Yes.')), { ...reply(prompt, gate('never')), times: 'always' });
+  await soon(generateText({ model, prompt: 'before that' }), 'a call');
+  const call = generateText({ model, prompt, maxRetries: 0 });
+  call.catch(() => undefined);
+  await until(async () => (await stage.asked(prompt)).length === 1, 'it was asked');
+  await killDaemon();
+  await assert.rejects(soon(call, 'a killed daemon'), (error) => /daemon_ended|stream_cut/.test(error.code));
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.equal((await stage.asked(prompt)).length, 1);
+});
+
+async function killDaemon() {
+  const pids = programs(process.env.BINDERY_BIN, 'serve');
+  assert.equal(pids.length, 1);
+  process.kill(pids[0], 'SIGKILL');
+}
+
 test('a missing Codex is told in the call', async () => {
   const none = createCodex({ codex: '/no/such/codex' });
   await assert.rejects(soon(generateText({ model: none(), prompt: 'x', maxRetries: 0 }), 'no Codex'), /codex/i);

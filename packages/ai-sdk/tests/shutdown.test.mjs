@@ -69,7 +69,7 @@ test('a task of codexRun is finished, and its daemon ends with the next shutdown
   await soon(codex.shutdown(), 'a shutdown');
   await stage.open('a task');
   const last = (await soon(task, 'the task')).at(-1);
-  assert.deepEqual([last.status, last.text], ['done', 'Half, whole.']);
+  assert.deepEqual([last.status, last.text], ['done', 'whole.']);
   assert.ok(alive(daemon), 'it waits for the next task');
   await soon(codex.shutdown(), 'the next shutdown');
   assert.ok(!alive(daemon));

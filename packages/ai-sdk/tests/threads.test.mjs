@@ -38,7 +38,7 @@ test('a thread goes on by its history; only what is new is sent', async () => {
 test('a thread goes on by its id, with another daemon', async () => {
   await stage.push(reply('remember seven', text('Seven.')), reply('which number', text('Seven it was.')));
   const one = await soon(generateText({ model, prompt: 'remember seven' }), 'first');
-  await soon(codex.shutdown(), 'shutdown');
+  await soon(stage.shutdown(), 'shutdown');
   const providerOptions = { codex: { threadId: threadOf(one) } };
   const two = await soon(generateText({ model, prompt: 'which number', providerOptions }), 'second');
   assert.equal(two.text, 'Seven it was.');
@@ -52,7 +52,7 @@ test('a thread may keep its history in the older form, and goes on and forks all
     reply('remember nine', text('Nine.')), reply('which one', text('Nine it was.')), reply('and apart', text('Still nine.')),
   );
   const one = await soon(generateText({ model: older(), prompt: 'remember nine' }), 'first');
-  await Promise.all([older, codex].map((provider) => soon(provider.shutdown(), 'shutdown')));
+  await soon(stage.shutdown(), 'shutdown');
   const providerOptions = { codex: { threadId: threadOf(one) } };
   const two = await soon(generateText({ model: older(), prompt: 'which one', providerOptions }), 'second');
   assert.deepEqual([two.text, threadOf(two)], ['Nine it was.', threadOf(one)]);
@@ -65,7 +65,6 @@ test('a thread may keep its history in the older form, and goes on and forks all
   const [meta, ...lines] = sessionOf(threadOf(one));
   assert.equal(meta.payload.history_mode, 'legacy');
   assert.ok(lines.some((line) => line.payload.type === 'agent_message'), 'as tools of before read it');
-  await soon(older.shutdown(), 'shutdown');
 });
 
 test('a history from elsewhere is told in whole to a fresh thread', async () => {
@@ -186,7 +185,7 @@ test('an abort of generateText rejects as an abort', async () => {
 test('a resumed thread is compacted where the settings say so', async () => {
   await stage.push(reply('a long story', text('Long.')));
   const one = await soon(generateText({ model, prompt: 'a long story' }), 'first');
-  await soon(codex.shutdown(), 'shutdown');
+  await soon(stage.shutdown(), 'shutdown');
   const compacting = stage.provider({ compaction: 'always' })();
   await stage.push(
     { when: { user: 'the end of it' }, steps: [text('After.')] },

@@ -137,7 +137,9 @@ for (const [name, bytes] of Object.entries(NONSENSE)) {
   test(`nonsense is told in the call: ${name}`, async () => {
     const answer = (socket) => socket.write(bytes);
     await serving(answer, async (server) => {
-      await assert.rejects(called(server.model), (error) => error instanceof BinderyError || APICallError.isInstance(error));
+      // A head may be good and what it promises be none.
+      const told = called(server.model).then(({ parts }) => Promise.reject(parts.find(({ type }) => type === 'error').error));
+      await assert.rejects(told, (error) => error instanceof BinderyError || APICallError.isInstance(error));
       await until(() => server.seen.connections === 1, 'it is not asked again');
     });
   });
@@ -155,9 +157,16 @@ for (const [name, bytes] of Object.entries(CUTS)) {
   test(`a broken answer is an error and an end: ${name}`, async () => {
     const answer = (socket) => socket.end(bytes, 'latin1');
     await serving(answer, async (server) => {
-      await assert.rejects(called(server.model), (error) => error.code === 'stream_cut');
+      assert.deepEqual(endOf((await called(server.model)).parts), ['error stream_cut', 'finish error']);
+      const prompt = [{ role: 'user', content: [{ type: 'text', text: 'x' }] }];
+      await assert.rejects(soon(server.model.doGenerate({ prompt }), 'its end'), (error) => error.code === 'stream_cut');
     });
   });
+}
+
+/** The last two parts, in short. */
+function endOf(parts) {
+  return parts.slice(-2).map(({ type, error, finishReason }) => `${type} ${error?.code ?? finishReason?.unified}`);
 }
 
 test('a kept connection that was closed meanwhile costs nothing but another one', async () => {
@@ -229,7 +238,8 @@ test('a shutdown cuts the calls of its provider, before the answer and within it
       // What has begun may be on its way still.
       await new Promise((resolve) => setTimeout(resolve, 50));
       await soon(server.codex.shutdown(), 'the shutdown');
-      await assert.rejects(soon(call, 'its end'), (error) => error.code === (begun === '' ? 'daemon_ended' : 'stream_cut'));
+      if (begun === '') await assert.rejects(soon(call, 'its end'), (error) => error.code === 'daemon_ended');
+      else assert.deepEqual(endOf((await soon(call, 'its end')).parts), ['error stream_cut', 'finish error']);
       assert.equal(server.seen.requests.length, 2);
     });
   }

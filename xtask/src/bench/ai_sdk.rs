@@ -115,11 +115,7 @@ impl Homes {
 }
 
 /// The calls of each of [`VARIANTS`], taken in turns.
-fn measure(
-    setup: &Setup,
-    workshop: &Workshop,
-    homes: &Homes,
-) -> anyhow::Result<Vec<Vec<Answer>>> {
+fn measure(setup: &Setup, workshop: &Workshop, homes: &Homes) -> anyhow::Result<Vec<Vec<Answer>>> {
     let (mut raw, mut node) = (homes.raw()?, homes.node(workshop)?);
     let plan = Plan { warm_up: WARM_UP, rounds: setup.rounds.unwrap_or(ROUNDS) };
     let mut measured: Vec<Vec<Answer>> = vec![Vec::new(); VARIANTS.len()];

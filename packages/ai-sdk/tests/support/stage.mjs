@@ -29,8 +29,9 @@ export async function startStage(options = {}) {
   // The daemon has our environment, and Codex the daemon's.
   Object.assign(process.env, env);
   const providers = [];
+  const shutdown = () => Promise.all(providers.map((provider) => provider.shutdown()));
   const end = async () => {
-    await Promise.all(providers.map((provider) => provider.shutdown()));
+    await shutdown();
     child.stdin.end();
     await new Promise((resolve) => child.once('close', resolve));
   };
@@ -40,6 +41,8 @@ export async function startStage(options = {}) {
     project,
     home,
     end,
+    /** Ends the daemon: all its providers are shut down. */
+    shutdown,
     /** What must be over before the stage ends. */
     before: (shutdown) => providers.push({ shutdown }),
     /** A provider on this Codex; threads run in its project. */
