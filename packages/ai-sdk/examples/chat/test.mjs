@@ -112,6 +112,12 @@ test('the conversation goes on after that, in one thread', async () => {
   assert.deepEqual(faults, []);
 });
 
+test('a page of another site cannot speak to Codex', async () => {
+  // All that such a page could send without being asked for its origin.
+  const answer = await fetch(`${url}/api/chat`, { method: 'POST', body: JSON.stringify({ messages: [] }) });
+  assert.equal(answer.status, 415);
+});
+
 test('it reads well in the dark and on a small screen', async () => {
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.setViewportSize({ width: 390, height: 760 });
