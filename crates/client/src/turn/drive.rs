@@ -1,10 +1,12 @@
 //! The task behind a turn: events in, parts out, questions asked, deadlines kept.
 
+use std::time::Duration;
+
 use bindery_core::interrupt::{Answer, Interrupt};
 use bindery_core::map::answer_to_reply;
 use bindery_core::map::app_server_to_part::{Cut, TurnMapper};
 use bindery_core::part::Part;
-use bindery_core::wire::app_server::notification::{Body, Notification};
+use bindery_core::wire::app_server::notification::{Body, Notification, TurnError};
 use bindery_core::wire::app_server::request::ServerRequest;
 use bindery_core::wire::rpc::{RequestId, RpcError};
 use tokio::sync::mpsc;
@@ -48,10 +50,32 @@ pub(super) struct Clock {
     started: Instant,
     /// The last progress.
     last: Instant,
+    /// Why Codex tries again, if that is all it has done since.
+    retrying: Option<String>,
     /// When we asked Codex to stop.
     pub(super) stopping: Option<Instant>,
     /// When a question was last left to the reader, who has not been told to answer yet.
     left: Option<Instant>,
+}
+
+impl Clock {
+    /// Something happened; that Codex tries again is no progress.
+    fn note(&mut self, body: &Body) {
+        match body {
+            Body::Error(note) if note.will_retry => {
+                let TurnError { message, additional_details, .. } = &note.error;
+                let details = additional_details.iter().map(|details| format!(" ({details})"));
+                self.retrying = Some(message.clone() + &details.collect::<String>());
+            }
+            _ => (self.last, self.retrying) = (Instant::now(), None),
+        }
+    }
+
+    /// What to say of a turn that was silent for so long.
+    fn silence(&self, idle: Duration) -> String {
+        let retrying = self.retrying.iter().map(|why| format!(": {why}"));
+        format!("Codex made no progress for {idle:?}{}", retrying.collect::<String>())
+    }
 }
 
 /// What woke the drive.
@@ -96,7 +120,7 @@ impl Drive {
             deadlines,
             questions,
             errands: JoinSet::new(),
-            clock: Clock { started: now, last: now, stopping: None, left: None },
+            clock: Clock { started: now, last: now, retrying: None, stopping: None, left: None },
             gap: Gap::default(),
             names: Names::default(),
             known: Vec::new(),
@@ -223,10 +247,7 @@ impl Drive {
     }
 
     async fn told(&mut self, notification: &Notification) {
-        let retry = matches!(&notification.body, Body::Error(note) if note.will_retry);
-        if !retry {
-            self.clock.last = Instant::now();
-        }
+        self.clock.note(&notification.body);
         match &notification.body {
             Body::TurnStarted(_) | Body::ItemStarted(_) => self.begin(),
             Body::RequestResolved(id) => self.resolved(id).await,
@@ -372,7 +393,7 @@ impl Drive {
     fn timeout(&self, limit: Limit) -> Cut {
         let message = match (limit, self.deadlines.whole) {
             (Limit::Whole, Some(whole)) => format!("the turn took longer than {whole:?}"),
-            _ => format!("Codex made no progress for {:?}", self.deadlines.idle),
+            _ => self.clock.silence(self.deadlines.idle),
         };
         Cut { kind: "timeout".to_owned(), message }
     }

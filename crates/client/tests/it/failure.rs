@@ -135,7 +135,11 @@ async fn an_unreachable_provider_ends_by_our_own_deadline() {
     let mut request = TurnRequest::new(stage.thread().await, "go");
     request.deadlines.idle = Duration::from_secs(3);
     let told = stage.run(request).await;
-    assert_eq!(told.errors()[0]["kind"], "timeout");
+    let error = &told.errors()[0];
+    assert_eq!(error["kind"], "timeout");
+    let words = error["message"].as_str().unwrap();
+    assert!(words.starts_with("Codex made no progress for 3s: Reconnecting..."), "{words}");
+    assert!(words.ends_with(')'), "without the reason: {words}");
 }
 
 async fn a_silent_model_ends_by_the_deadline_of_the_turn() {
