@@ -134,6 +134,10 @@ async fn a_turn_that_runs_is_added_to_and_stopped() {
     assert_eq!(daemon.web.post(&steer, json!({ "input": [] })).await.0, 422);
     daemon.stage.model.open("first");
     daemon.stage.reached("never").await;
+    // What the model has said need not have been heard yet.
+    let heard_two =
+        |heard: &Heard| heard.data["delta"].as_str().is_some_and(|it| it.contains("two"));
+    daemon.web.follow(&turn, 0).await.until(heard_two).await;
     let stop = format!("/v1/turns/{turn}/interrupt");
     assert_eq!(daemon.web.post(&stop, json!({})).await.0, 202);
     let all = daemon.web.follow(&turn, 0).await.rest().await;
