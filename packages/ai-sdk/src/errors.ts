@@ -25,7 +25,7 @@ export class BinderyError extends Error {
 
 /** Nobody answered at this address. */
 export function unanswered(url: string, cause: unknown): BinderyError {
-  const hint = 'The daemon may have ended; the next call starts a new one.';
+  const hint = 'The daemon may have ended. The next call starts a new one, but not where `server` names one: that must run.';
   return new BinderyError(`no answer from ${url}`, 'daemon_ended', hint, { cause });
 }
 

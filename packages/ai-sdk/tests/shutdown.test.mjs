@@ -1,11 +1,12 @@
 // The end of one provider is not the end of another, though one daemon serves both.
 
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
+import { fileURLToPath } from 'node:url';
 
 import { generateText, streamText } from 'ai';
 import { codexRun, createCodex } from '@bindery/ai-sdk';
@@ -88,19 +89,41 @@ test('however often the package is loaded, one daemon serves the process', linux
   assert.deepEqual(daemons(), []);
 });
 
-test('who stops waiting for a daemon that does not start is let go at once', linux, async () => {
+/** A provider whose daemon is this shell script, and a folder for it. */
+function scripted(script) {
   const folder = mkdtempSync(join(tmpdir(), 'bindery-'));
-  const slow = join(folder, 'bindery');
+  const program = join(folder, 'bindery');
+  writeFileSync(program, `#!/bin/sh\n${script(folder)}\n`, { mode: 0o755 });
+  const codex = createCodex({ bindery: program });
+  const end = async () => {
+    await soon(codex.shutdown(), 'the shutdown', 5_000);
+    rmSync(folder, { recursive: true });
+  };
+  return { codex, folder, end };
+}
+
+test('who stops waiting for a daemon that does not start is let go at once', linux, async () => {
   // It ends with its standard input, as the real one does.
-  writeFileSync(slow, `#!/bin/sh\ntouch '${folder}/started'\nexec cat > /dev/null\n`);
-  chmodSync(slow, 0o755);
-  const codex = createCodex({ bindery: slow });
+  const { codex, folder, end } = scripted((place) => `touch '${place}/started'\nexec cat > /dev/null`);
   const abort = new AbortController();
   const call = generateText({ model: codex(), prompt: 'x', maxRetries: 0, abortSignal: abort.signal });
   call.catch(() => undefined);
   await until(() => existsSync(join(folder, 'started')), 'it was started');
   abort.abort(new Error('enough'));
   await assert.rejects(soon(call, 'the end', 5_000), /enough|abort/i);
-  await soon(codex.shutdown(), 'the shutdown', 5_000);
-  rmSync(folder, { recursive: true });
+  await end();
+});
+
+test('a daemon that cut an answer and lives is asked again', linux, async () => {
+  const standIn = fileURLToPath(new URL('./support/daemon.mjs', import.meta.url));
+  const { codex, end } = scripted(() => `exec '${process.execPath}' '${standIn}'`);
+  const told = [];
+  for (let call = 0; call < 3; call += 1) {
+    const { fullStream } = streamText({ model: codex(), prompt: 'who', maxRetries: 0, onError: () => undefined });
+    told.push(await heard({ parts: all(fullStream) }, 'a call'));
+  }
+  const [[said]] = told;
+  assert.match(said, /^I am \d+\.$/);
+  assert.deepEqual(told, [[said, 'stream_cut'], [said, undefined], [said, undefined]]);
+  await end();
 });
