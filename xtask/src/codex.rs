@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::need::{Need, Source};
 
 /// The pinned version of Codex.
-pub const VERSION: &str = "0.166.0";
+pub const VERSION: &str = "0.169.0";
+
+/// The older version that the client is tried with as well: people update late.
+pub const OLDER_VERSION: &str = "0.166.0";
 
 /// The pinned Codex as something the tests need.
 pub const NEED: Need = Need {
@@ -14,6 +17,14 @@ pub const NEED: Need = Need {
     variable: "BINDERY_TEST_CODEX",
     tells_version: true,
     find: native_binary,
+};
+
+/// The older Codex.
+pub const OLDER: Need = Need {
+    name: "codex-older",
+    source: Source::Npm { package: "@openai/codex", version: OLDER_VERSION },
+    variable: "BINDERY_TEST_CODEX_OLDER",
+    ..NEED
 };
 
 /// The bubblewrap that comes with it, so that the sandbox's tests have one on every Linux.

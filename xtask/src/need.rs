@@ -17,6 +17,7 @@ mod debian;
 /// All outside programs the tests need. A new one is a new line here.
 pub const NEEDS: &[Need] = &[
     crate::codex::NEED,
+    crate::codex::OLDER,
     #[cfg(target_os = "linux")]
     crate::codex::BUBBLEWRAP,
     #[cfg(target_os = "linux")]

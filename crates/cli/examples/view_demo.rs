@@ -52,6 +52,7 @@ fn question(word: &str) -> Interrupt {
         cwd: "/home/dev/almanac".to_owned(),
         reason: Some("publish the branch".to_owned()),
         into_running: false,
+        person_required: false,
         rule: Some(["git", "push", "origin"].map(str::to_owned).to_vec()),
         network: None,
         network_rules: Vec::new(),

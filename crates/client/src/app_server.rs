@@ -350,6 +350,10 @@ pub(crate) async fn greet(
     options: &ConnectOptions,
 ) -> Result<(Initialized, Version), Error> {
     let mut capabilities = json!({ "experimentalApi": options.experimental });
+    if options.experimental {
+        // Commands that a person must decide (0.169) come as questions instead of being refused.
+        capabilities["requiredHumanApproval"] = json!(true);
+    }
     if !options.opt_out.is_empty() {
         capabilities["optOutNotificationMethods"] = json!(options.opt_out);
     }

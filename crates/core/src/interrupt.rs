@@ -37,6 +37,9 @@ pub enum Ask {
         reason: Option<String>,
         /// It is typed into a running command instead of being started.
         into_running: bool,
+        /// A person must decide, for this once: no session, no rule, no automatic yes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        person_required: bool,
         /// The rule that "always" would save.
         rule: Option<Vec<String>>,
         /// The network access it is about.

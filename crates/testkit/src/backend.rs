@@ -13,6 +13,8 @@ pub enum Server {
     /// The installed Codex.
     #[default]
     Codex,
+    /// The older Codex that is still supported.
+    OlderCodex,
     /// `bindery app-server`.
     Engine,
 }
@@ -39,6 +41,7 @@ impl Server {
     pub fn program(self) -> PathBuf {
         match self {
             Self::Codex => crate::codex::locate(),
+            Self::OlderCodex => crate::codex::locate_older(),
             Self::Engine => engine(),
         }
     }
@@ -81,6 +84,21 @@ macro_rules! on_both {
                 #[tokio::test]
                 async fn $test() {
                     $crate::backend::Server::Engine.run(super::$test()).await;
+                }
+            )+
+        }
+    };
+}
+
+/// Makes each function a test of the older Codex.
+#[macro_export]
+macro_rules! on_older_codex {
+    ($($test:ident,)+) => {
+        mod older_codex {
+            $(
+                #[tokio::test]
+                async fn $test() {
+                    $crate::backend::Server::OlderCodex.run(super::$test()).await;
                 }
             )+
         }

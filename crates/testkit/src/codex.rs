@@ -12,6 +12,9 @@ use crate::model::Model;
 /// The environment variable that names the Codex binary to test against.
 pub const CODEX_VARIABLE: &str = "BINDERY_TEST_CODEX";
 
+/// The environment variable that names the older Codex binary to test against.
+pub const OLDER_CODEX_VARIABLE: &str = "BINDERY_TEST_CODEX_OLDER";
+
 /// The name of the scripted provider in `config.toml`.
 pub const PROVIDER: &str = "scripted";
 
@@ -180,13 +183,25 @@ impl RealCodex {
 /// # Panics
 /// If there is none.
 pub fn locate() -> PathBuf {
-    if let Some(path) = std::env::var_os(CODEX_VARIABLE) {
+    locate_in(CODEX_VARIABLE, "codex")
+}
+
+/// Finds the older Codex that is still supported, in the same way.
+///
+/// # Panics
+/// If there is none.
+pub fn locate_older() -> PathBuf {
+    locate_in(OLDER_CODEX_VARIABLE, "codex-older")
+}
+
+fn locate_in(variable: &str, folder: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
         let path = PathBuf::from(path);
-        assert!(path.is_file(), "{CODEX_VARIABLE} names no file: {}", path.display());
+        assert!(path.is_file(), "{variable} names no file: {}", path.display());
         return path;
     }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let package = workspace.join("target/bindery-test/codex/node_modules/@openai").join(format!(
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bindery-test");
+    let package = installed.join(folder).join("node_modules/@openai").join(format!(
         "codex-{}-{}",
         npm_os(),
         npm_arch()

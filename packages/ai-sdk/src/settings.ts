@@ -118,6 +118,8 @@ export interface CommandApproval extends Asked {
   cwd: string;
   /** It is typed into a running command instead of being started. */
   intoRunning: boolean;
+  /** A person must decide, for this once: an answer for the session or by rule is refused. */
+  personRequired?: boolean;
   /** The rule that "always" would save. */
   rule?: string[] | null;
 }

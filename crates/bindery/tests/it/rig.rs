@@ -23,6 +23,10 @@ impl Kind {
         false
     }
 
+    pub(crate) fn version(self) -> String {
+        "0.166.0".to_owned()
+    }
+
     pub(crate) fn last_words(self) -> &'static str {
         "connection closed"
     }

@@ -42,6 +42,9 @@ pub fn key(interrupt: &Interrupt, key: char) -> Option<KeyAction> {
 /// None for questions that are answered in words.
 pub fn choices(interrupt: &Interrupt) -> Vec<Choice> {
     let mut choices = match &interrupt.ask {
+        Ask::Command { person_required: true, .. } => {
+            [decision('y', "once", Decision::Accept)].into_iter().chain(noes()).collect()
+        }
         Ask::Command { rule, network_rules, .. } => command(rule.as_deref(), network_rules),
         Ask::FileChange { .. } => {
             let yes = [decision('y', "once", Decision::Accept), for_session()];

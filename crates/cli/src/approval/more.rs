@@ -21,12 +21,23 @@ pub(super) fn facts(interrupt: &Interrupt) -> Vec<(&'static str, String)> {
 
 fn of_ask(ask: &Ask) -> Vec<(&'static str, String)> {
     match ask {
-        Ask::Command { command, cwd, reason, into_running, rule, network, network_rules } => {
+        Ask::Command {
+            command,
+            cwd,
+            reason,
+            into_running,
+            person_required,
+            rule,
+            network,
+            network_rules,
+        } => {
             let running = into_running.then(|| "typed into a command that runs already".to_owned());
+            let person = person_required.then(|| "a person must decide each time".to_owned());
             let rule = rule.as_deref().map(|rule| format!("all of `{} …`", shown_rule(rule)));
             let mut facts = vec![
                 ("as sent", command.clone()),
                 ("how", running.unwrap_or_default()),
+                ("who", person.unwrap_or_default()),
                 ("folder", cwd.clone()),
                 ("reason", reason.clone().unwrap_or_default()),
                 ("always", rule.unwrap_or_default()),

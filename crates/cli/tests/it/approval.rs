@@ -20,6 +20,7 @@ fn command(command: &str) -> Ask {
         cwd: "/src/almanac".to_owned(),
         reason: Some("publish the branch".to_owned()),
         into_running: false,
+        person_required: false,
         rule: None,
         network: None,
         network_rules: Vec::new(),
@@ -102,6 +103,22 @@ fn a_command_is_asked_for_as_in_the_sketch() {
       [a] always `git push origin ...`   [n] no, go on
       [c] no, stop   [?] more
     >
+    ");
+}
+
+#[test]
+fn what_a_person_must_decide_offers_no_lasting_yes() {
+    let mut ask = command("deploy");
+    if let Ask::Command { rule, person_required, .. } = &mut ask {
+        *rule = Some(vec!["deploy".into()]);
+        *person_required = true;
+    }
+    insta::assert_snapshot!(ask_text(&interrupt(ask), &paper(100, true)), @"
+    ? Codex wants to run a command
+        $ deploy
+        in /src/almanac · reason: publish the branch
+      [y] once   [n] no, go on   [c] no, stop   [?] more
+    ›
     ");
 }
 

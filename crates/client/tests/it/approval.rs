@@ -7,11 +7,13 @@ use bindery_core::interrupt::{Answer, Ask, Decision, Interrupt};
 use bindery_core::part::Part;
 use bindery_core::usage::Unified;
 use bindery_core::wire::app_server::params::ThreadSettings;
+use bindery_testkit::app_server::{Step as Scripted, Turn, start_thread};
 use bindery_testkit::codex::Options;
 use bindery_testkit::model::{Reply, Step};
 use serde_json::json;
 
 use crate::backend::asked_about;
+use crate::rig::{Kind, Rig, Scene};
 use crate::stage::{Stage, Told};
 
 const PATCH: &str = "*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch\n";
@@ -147,7 +149,64 @@ async fn an_interrupt_withdraws_the_question() {
     assert!(withdrawn.recv().await.is_none());
 }
 
+/// A scripted server asks, because no setting of this machine makes the real one ask.
+#[tokio::test]
+async fn what_a_person_must_decide_is_asked_and_accepted_once_only() {
+    for (decision, sent) in [(Decision::Accept, "accept"), (Decision::AcceptForSession, "decline")]
+    {
+        for kind in ["humanCommand", "aKindOfTheFuture"] {
+            assert_eq!(asked_as(kind, decision.clone()).await, sent);
+        }
+    }
+}
+
+/// What is sent to a server whose question is of this kind.
+async fn asked_as(kind: &str, decision: Decision) -> String {
+    let turn = Turn::new("thread-1", "turn-1");
+    let mut steps = [start_thread("thread-1"), turn.begin()].concat();
+    let params = json!({
+        "threadId": "thread-1", "turnId": "turn-1", "itemId": "h1", "kind": kind,
+        "command": "deploy", "cwd": "/", "startedAtMs": 1,
+    });
+    let method = "item/commandExecution/requestApproval";
+    steps.push(Scripted::request(json!(7), method, params));
+    steps.push(Scripted::ExpectAnswer { id: json!(7) });
+    steps.push(turn.notify("warning", json!({ "message": "$result.decision" })));
+    steps.extend(turn.complete());
+    let rig = Rig::new(Kind::Memory, Scene { steps, replies: Vec::new() }).await;
+    let (sender, mut asked) = tokio::sync::mpsc::channel(1);
+    let mut request = TurnRequest::new(rig.thread().await, "go");
+    request.answerer = Arc::new(move |interrupt: Interrupt| {
+        let (sender, decision) = (sender.clone(), decision.clone());
+        async move {
+            sender.send(interrupt).await.ok();
+            Some(Answer::decision(decision))
+        }
+    });
+    let told = Told::of(rig.server.start_turn(request).await.unwrap()).await;
+    assert_eq!(told.end(), Unified::Stop);
+    let Ask::Command { command, person_required, .. } = asked.recv().await.unwrap().ask else {
+        panic!("not a command")
+    };
+    assert_eq!((command.as_str(), person_required), ("deploy", true));
+    let notices = told.customs("codex.notice");
+    let sent = notices.iter().find(|notice| notice["topic"] == "warning").unwrap();
+    sent["text"].as_str().unwrap_or_else(|| panic!("{sent}")).to_owned()
+}
+
 crate::backend::on_both! {
+    an_accepted_command_runs,
+    a_declined_command_does_not_run_and_the_turn_goes_on,
+    a_cancelled_command_stops_the_turn,
+    no_answer_means_no,
+    an_answer_that_does_not_fit_means_no_and_is_told,
+    a_panicking_answerer_means_no,
+    a_patch_is_asked_with_its_diff_and_applied,
+    an_approval_request_follows_its_call,
+    an_interrupt_withdraws_the_question,
+}
+
+crate::backend::on_older_codex! {
     an_accepted_command_runs,
     a_declined_command_does_not_run_and_the_turn_goes_on,
     a_cancelled_command_stops_the_turn,

@@ -38,6 +38,8 @@ conform! {
     stdio: Codex, Kind::Stdio;
     ws: Codex, Kind::Ws;
     #[cfg(unix)] unix: Codex, Kind::Unix;
+    older_codex_stdio: OlderCodex, Kind::Stdio;
+    #[cfg(unix)] older_codex_unix: OlderCodex, Kind::Unix;
     engine_stdio: Engine, Kind::Stdio;
     engine_ws: Engine, Kind::Ws;
     #[cfg(unix)] engine_unix: Engine, Kind::Unix;

@@ -33,6 +33,11 @@ impl Kind {
         self == Self::Memory
     }
 
+    /// The version of whoever is there.
+    pub(crate) fn version(self) -> String {
+        if self.is_scripted() { "0.169.0".to_owned() } else { crate::backend::version() }
+    }
+
     /// How a connection that we closed is said to have ended.
     pub(crate) fn last_words(self) -> &'static str {
         if self == Self::Stdio { "exit code 0" } else { "connection closed" }

@@ -45,6 +45,13 @@ async fn either_schema_alone_holds_no_unknown_word() {
     }
 }
 
+#[tokio::test]
+async fn the_older_codex_has_no_unknown_word() {
+    let drift = drift::check(&bindery_testkit::codex::locate_older()).await.unwrap();
+    assert!(drift.is_harmless(), "{drift:?}");
+    assert_eq!(drift.missing_notifications, ["thread/section/changed"]);
+}
+
 #[test]
 fn new_and_lost_words_are_told_apart() {
     let mut offered = Inventory::ours();

@@ -35,14 +35,17 @@ pub fn reply(ask: &Ask, answer: &Answer) -> Result<Value, String> {
 }
 
 fn command_decision(ask: &Ask, decision: &Decision) -> Result<Value, String> {
-    let Ask::Command { rule, network_rules, .. } = ask else {
+    let Ask::Command { rule, network_rules, person_required, .. } = ask else {
         return Err("not a command".to_owned());
     };
     Ok(match decision {
         Decision::Accept => json!("accept"),
-        Decision::AcceptForSession => json!("acceptForSession"),
         Decision::Decline => json!("decline"),
         Decision::Cancel => json!("cancel"),
+        _ if *person_required => {
+            return Err("this command can be accepted only once at a time".to_owned());
+        }
+        Decision::AcceptForSession => json!("acceptForSession"),
         // A rule outlives the turn, so it must be exactly the one that was shown.
         Decision::AcceptWithRule(words) if Some(words) == rule.as_ref() => {
             json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": words } })
@@ -136,6 +139,7 @@ mod tests {
             cwd: "/p".into(),
             reason: None,
             into_running: false,
+            person_required: false,
             rule: Some(vec!["git".into(), "push".into()]),
             network: None,
             network_rules: vec![json!({"action": "allow", "host": "a"})],
@@ -170,6 +174,26 @@ mod tests {
     fn a_rule_that_was_not_shown_is_refused() {
         assert!(say(&command(), Decision::AcceptWithRule(vec!["git".into()])).is_err());
         assert!(say(&command(), Decision::ApplyNetworkRule(json!({"host": "b"}))).is_err());
+    }
+
+    #[test]
+    fn what_a_person_must_decide_is_accepted_once_and_no_more() {
+        let mut ask = command();
+        if let Ask::Command { person_required, .. } = &mut ask {
+            *person_required = true;
+        }
+        for decision in [Decision::Accept, Decision::Decline, Decision::Cancel] {
+            assert_eq!(say(&ask, decision.clone()), say(&command(), decision));
+        }
+        let rule = vec!["git".to_owned(), "push".to_owned()];
+        let network = json!({"action": "allow", "host": "a"});
+        for decision in [
+            Decision::AcceptForSession,
+            Decision::AcceptWithRule(rule),
+            Decision::ApplyNetworkRule(network),
+        ] {
+            assert!(say(&ask, decision.clone()).is_err(), "{decision:?}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Messages in the shapes of Codex 0.166, as groups of steps.
+//! Messages in the shapes of Codex 0.169, as groups of steps.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const SECONDS: u64 = MS / 1000;
 /// Shakes hands.
 pub fn initialize() -> Vec<Step> {
     let result = json!({
-        "userAgent": "scripted/0.166.0 (Debian 12.0.0; x86_64) unknown (scripted; 0.1.0)",
+        "userAgent": "scripted/0.169.0 (Debian 12.0.0; x86_64) unknown (scripted; 0.1.0)",
         "codexHome": "/home/dev/.codex", "platformFamily": "unix", "platformOs": "linux",
     });
     let status = json!({
@@ -114,7 +114,9 @@ impl Turn {
     /// Any item: its start, what is in between, its completion.
     pub fn item(&self, started: Value, completed: Value, between: Vec<Step>) -> Vec<Step> {
         let started = json!({ "item": stamped(started, false), "startedAtMs": MS });
-        let completed = json!({ "item": stamped(completed, true), "completedAtMs": MS });
+        let completed = json!({
+            "item": stamped(completed, true), "completedAtMs": MS, "contentTokenCount": null,
+        });
         let mut steps = vec![self.notify("item/started", started)];
         steps.extend(between);
         steps.push(self.notify("item/completed", completed));
@@ -238,7 +240,7 @@ fn stamped(mut item: Value, done: bool) -> Value {
 fn message(id: &str, text: &str) -> Value {
     json!({
         "type": "agentMessage", "id": id, "text": text, "phase": null, "memoryCitation": null,
-        "delivery": null, "questions": null,
+        "delivery": null, "questions": null, "moderation": null,
     })
 }
 
@@ -250,11 +252,12 @@ fn thread(id: &str) -> Value {
             "runtimeWorkspaceRoots": ["/home/dev/project"],
         }],
         "ephemeral": false, "extra": null, "section": null, "sectionEnteredAt": null,
+        "attachedToThreadId": null,
         "projectId": null, "historyMode": "paginated", "modelProvider": "scripted",
         "model": "gpt-5.5", "reasoningEffort": null, "createdAt": SECONDS, "updatedAt": SECONDS,
         "recencyAt": SECONDS, "status": { "type": "idle" },
         "path": format!("/home/dev/.codex/sessions/rollout-2026-11-15T20-09-15-{id}.jsonl"),
-        "cwd": "/home/dev/project", "cliVersion": "0.166.0", "originator": "scripted",
+        "cwd": "/home/dev/project", "cliVersion": "0.169.0", "originator": "scripted",
         "source": "vscode", "canAcceptDirectInput": true, "threadSource": null,
         "agentNickname": null, "agentRole": null, "gitInfo": null, "name": null,
         "daybreakEnabled": null, "turns": [],

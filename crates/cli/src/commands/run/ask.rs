@@ -42,6 +42,7 @@ impl Answerer for Desk {
 /// The yes that fits a question; none for those that want words.
 fn yes(ask: &Ask) -> Option<Answer> {
     match ask {
+        Ask::Command { person_required: true, .. } => None,
         Ask::Command { .. } | Ask::FileChange { .. } => Some(Answer::decision(Decision::Accept)),
         Ask::Permissions { permissions, .. } => {
             Some(Answer::Permissions { granted: permissions.clone(), for_session: false })

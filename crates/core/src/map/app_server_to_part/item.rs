@@ -1,6 +1,6 @@
 //! Thread items → parts, one family an arm.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::TurnMapper;
 use super::notice::{custom, unknown};
@@ -44,8 +44,8 @@ pub(super) fn completed(mapper: &mut TurnMapper, note: &ItemNote, parts: &mut Ve
         return;
     };
     match item {
-        ThreadItem::AgentMessage { text, phase } => {
-            let details = phase.as_ref().map_or(json!({}), |phase| json!({ "phase": phase }));
+        ThreadItem::AgentMessage { text, .. } => {
+            let details = message_details(note);
             mapper.runs.complete(&note.id, Channel::Message, text, details, parts);
         }
         ThreadItem::Plan { text } => {
@@ -67,6 +67,20 @@ pub(super) fn completed(mapper: &mut TurnMapper, note: &ItemNote, parts: &mut Ve
             extras(other, note, parts);
         }
     }
+}
+
+/// What a message says besides its text, also what only later versions of Codex know: its phase,
+/// the memories it cites, how it was moderated, how many tokens it has.
+fn message_details(note: &ItemNote) -> Value {
+    let fields = note.raw.as_object().into_iter().flatten();
+    let mut details: Map<String, Value> = fields
+        .filter(|(name, value)| !matches!(&***name, "id" | "type" | "text") && !value.is_null())
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if let Some(count) = note.content_tokens {
+        details.insert("contentTokenCount".to_owned(), json!(count));
+    }
+    Value::Object(details)
 }
 
 const WEB_SEARCH: &str = "codex_web_search";

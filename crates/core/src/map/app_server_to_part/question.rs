@@ -82,11 +82,15 @@ fn ask_of(mapper: &TurnMapper, request: &ServerRequest) -> Option<Ask> {
 }
 
 fn command(approval: &CommandApproval) -> Ask {
+    let kind = approval.kind.as_deref();
     Ask::Command {
         command: approval.command.clone().unwrap_or_default(),
         cwd: approval.cwd.clone().unwrap_or_default(),
         reason: approval.reason.clone(),
-        into_running: approval.kind.as_deref() == Some("writeStdin"),
+        into_running: kind == Some("writeStdin"),
+        // `humanCommand` (0.169) wants this. So does a kind that we do not know: it gets the
+        // narrowest yes there is.
+        person_required: !matches!(kind, None | Some("command" | "writeStdin")),
         rule: approval.proposed_execpolicy_amendment.clone(),
         network: approval.network_approval_context.clone(),
         network_rules: approval.proposed_network_policy_amendments.clone().unwrap_or_default(),

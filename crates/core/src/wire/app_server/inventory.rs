@@ -20,17 +20,17 @@ const HOUSE: &str = "bookkeeping of Codex's own clients";
 const REALTIME: &str = "voice conversations are not turns";
 const WINDOWS: &str = "about setting up Windows, not about a turn";
 
-/// What becomes of a notification; none for one that 0.166 does not have.
+/// What becomes of a notification; none for one that 0.169 does not have.
 pub fn notification(method: &str) -> Option<Fate> {
     find(NOTIFICATIONS, method)
 }
 
-/// What becomes of a server request; none for one that 0.166 does not have.
+/// What becomes of a server request; none for one that 0.169 does not have.
 pub fn server_request(method: &str) -> Option<Fate> {
     find(SERVER_REQUESTS, method)
 }
 
-/// What becomes of a thread item; none for one that 0.166 does not have.
+/// What becomes of a thread item; none for one that 0.169 does not have.
 pub fn thread_item(kind: &str) -> Option<Fate> {
     find(THREAD_ITEMS, kind)
 }
@@ -118,6 +118,7 @@ pub const NOTIFICATIONS: &[(&str, Fate)] = &[
     ("thread/name/updated", NotShown(HOUSE)),
     ("thread/prediction/updated", NotShown(HOUSE)),
     ("thread/project/updated", NotShown(HOUSE)),
+    ("thread/section/changed", NotShown(HOUSE)),
     ("thread/queue/changed", NotShown(HOUSE)),
     ("thread/readState/changed", NotShown(HOUSE)),
     ("thread/settings/updated", NotShown(HOUSE)),

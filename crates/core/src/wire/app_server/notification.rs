@@ -168,6 +168,8 @@ pub struct ItemNote {
     pub item: Open<ThreadItem>,
     /// As it came.
     pub raw: Value,
+    /// Tokens of a whole message, where Codex counts them (0.169).
+    pub content_tokens: Option<u64>,
 }
 
 /// Token counts of a thread.
@@ -295,7 +297,10 @@ fn body_of(method: &str, params: &RawValue) -> Result<Body, String> {
         "turn/started" => Body::TurnStarted(field(params, "turn")?),
         "turn/completed" => Body::TurnCompleted(field(params, "turn")?),
         "item/started" => Body::ItemStarted(item_note(field(params, "item")?)?),
-        "item/completed" => Body::ItemCompleted(item_note(field(params, "item")?)?),
+        "item/completed" => {
+            let content_tokens = field(params, "contentTokenCount").unwrap_or_default();
+            Body::ItemCompleted(ItemNote { content_tokens, ..item_note(field(params, "item")?)? })
+        }
         "item/agentMessage/delta" => Body::MessageDelta(field(params, "delta")?),
         "item/plan/delta" => Body::PlanDelta(field(params, "delta")?),
         "item/reasoning/summaryPartAdded" => Body::SummaryPart(field(params, "summaryIndex")?),
@@ -342,7 +347,7 @@ fn plan_updated(params: &RawValue) -> Result<Body, String> {
 
 fn item_note(raw: Value) -> Result<ItemNote, String> {
     let id = raw.get("id").and_then(Value::as_str).ok_or("the item has no id")?;
-    Ok(ItemNote { id: id.into(), item: Open::from_value(raw.clone()), raw })
+    Ok(ItemNote { id: id.into(), item: Open::from_value(raw.clone()), raw, content_tokens: None })
 }
 
 fn parse<T: DeserializeOwned>(params: &RawValue) -> Result<T, String> {

@@ -49,7 +49,8 @@ pub enum Body {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandApproval {
-    /// `command`, or `writeStdin` for typing into a running one.
+    /// `command`; `writeStdin` for typing into a running one; `humanCommand` (0.169) for a managed
+    /// checkpoint that a person must decide, once.
     #[serde(default)]
     pub kind: Option<String>,
     /// Sub-approval of the item, when there are several.
