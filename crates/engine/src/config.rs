@@ -25,7 +25,10 @@ mod project;
 
 mod load;
 
+mod edit;
+
 pub use catalogue::Catalogue;
+pub use edit::{edit_settings_file, save_project_trust};
 pub use error::ConfigError;
 pub use home::Home;
 pub use layer::{endpoint, parse_override};

@@ -12,7 +12,8 @@ mod words;
 
 use std::process::ExitCode;
 
-use bindery::engine::config::{Config, Home, parse_override};
+use anyhow::Context as _;
+use bindery::engine::config::{Config, Home, Trust, parse_override, save_project_trust};
 use bindery::{EngineOptions, RawEngine};
 use clap::Subcommand;
 
@@ -125,7 +126,10 @@ impl Exec {
         let home = Home::here()?;
         let opening = Opening::read(target, prompt.as_deref(), &flags, &home)?;
         let mut config = flags.overrides();
-        let settings = load(&home, &cwd, &config, &flags)?;
+        let mut settings = load(&home, &cwd, &config, &flags)?;
+        if flags.trust && save_trust(&home, &cwd, &settings)? {
+            settings = load(&home, &cwd, &config, &flags)?;
+        }
         if !flags.may_run_in(&cwd) {
             let message = "Not inside a trusted directory and --skip-git-repo-check was not \
                            specified.";
@@ -186,6 +190,27 @@ impl Review {
         }
         let alone = self.uncommitted || self.prompt.is_none();
         alone.then(|| json!({ "type": "uncommittedChanges" }))
+    }
+}
+
+/// Records the project as trusted, as `--trust` asks; false where nothing changes.
+fn save_trust(home: &Home, cwd: &std::path::Path, settings: &Config) -> anyhow::Result<bool> {
+    match settings.trust {
+        Trust::Trusted => Ok(false),
+        Trust::Untrusted => {
+            words::say(
+                "warning: the settings call this project untrusted, so `--trust` changes nothing",
+            );
+            Ok(false)
+        }
+        Trust::Undecided => {
+            let cwd = cwd.canonicalize().context("cannot trust this folder")?;
+            let project = settings.project.root(&cwd).unwrap_or(cwd);
+            let file = save_project_trust(home, &project);
+            let file = file.context("cannot record that the project is trusted")?;
+            words::say(&format!("trusted `{}` in `{}`", project.display(), file.display()));
+            Ok(true)
+        }
     }
 }
 

@@ -20,9 +20,9 @@ async fn a_codex_that_is_well() {
     let ran = stage.run(&["doctor"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     insta::assert_snapshot!(settled(&ran.out), @"
-    ✓ codex     0.166.0   [codex] (native)
+    ✓ codex     0.169.0   [codex] (native)
     ✓ login     the configured provider needs none
-    ✓ protocol  85 notifications, 11 questions, 19 items: all known
+    ✓ protocol  86 notifications, 11 questions, 19 items: all known
     ✓ engine    0.1.0   gpt-5.5 of Scripted
     ✓ settings  the engine has no use for `analytics`, `check_for_update_on_startup` of the configuration
     ");
@@ -109,13 +109,13 @@ async fn a_configuration_with_a_value_that_does_not_fit() {
     insta::assert_snapshot!(settled(&ran.run(&["doctor"]).await.to_string()), @"
     exit: 1
     stdout:
-    ✓ codex     0.166.0   [codex] (native)
+    ✓ codex     0.169.0   [codex] (native)
     ! login     not logged in
                 hint: run `codex login`, or set `OPENAI_API_KEY` and a provider in the config
     ✗ config    Invalid configuration; using defaults.
                 [codex home]/config.toml:5:26: invalid type: integer `7`, expected a string
                 hint: correct the file: until then Codex runs no turn
-    ✓ protocol  85 notifications, 11 questions, 19 items: all known
+    ✓ protocol  86 notifications, 11 questions, 19 items: all known
     ! engine    `model_reasoning_effort` in `[codex home]/config.toml`, line 5: invalid type: integer `7`, expected a string
 
     stderr:
@@ -129,13 +129,13 @@ async fn a_configuration_that_is_not_toml() {
     insta::assert_snapshot!(settled(&stage.run(&["doctor"]).await.to_string()), @"
     exit: 1
     stdout:
-    ✓ codex     0.166.0   [codex] (native)
+    ✓ codex     0.169.0   [codex] (native)
     ! login     not logged in
                 hint: run `codex login`, or set `OPENAI_API_KEY` and a provider in the config
     ✗ config    Invalid configuration; using defaults.
                 [codex home]/config.toml:5:10: extra `=`, expected nothing
                 hint: correct the file: until then Codex runs no turn
-    ✓ protocol  85 notifications, 11 questions, 19 items: all known
+    ✓ protocol  86 notifications, 11 questions, 19 items: all known
     ! engine    `[codex home]/config.toml` is not TOML, line 5: extra `=`, expected nothing
 
     stderr:

@@ -16,7 +16,7 @@ async fn what_the_provider_says_is_told() {
     stdout:
 
     stderr:
-    codex 0.166.0 · gpt-5.5 · danger-full-access · [project] (main)
+    codex 0.169.0 · gpt-5.5 · danger-full-access · [project] (main)
 
     error: the model is on leave
       kind: other
@@ -68,7 +68,7 @@ async fn too_long_is_ended() {
     stdout:
 
     stderr:
-    codex 0.166.0 · gpt-5.5 · danger-full-access · [project] (main)
+    codex 0.169.0 · gpt-5.5 · danger-full-access · [project] (main)
 
     error: the turn took longer than 2s
       kind: timeout
@@ -99,7 +99,7 @@ async fn a_reader_that_has_seen_enough_ends_it_quietly() {
     stdout:
 
     stderr:
-    codex 0.166.0 · gpt-5.5 · danger-full-access · [project] (main)
+    codex 0.169.0 · gpt-5.5 · danger-full-access · [project] (main)
 
     ✓ $ true  [time]
     ");
@@ -126,7 +126,7 @@ async fn a_codex_that_dies_is_told_soon() {
     stdout:
 
     stderr:
-    codex 0.166.0 · gpt-5.5 · danger-full-access · [project] (main)
+    codex 0.169.0 · gpt-5.5 · danger-full-access · [project] (main)
 
     error: Codex is gone: signal 9 (SIGKILL)
       kind: closed

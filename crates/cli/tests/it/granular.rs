@@ -89,7 +89,13 @@ async fn only_the_kinds_that_are_on_are_asked_about() {
     std::fs::write(rules.join("default.rules"), rule).unwrap();
     let ours = asked(stage.bindery(&["app-server"])).await;
     let theirs = asked(stage.codex.command(&["app-server"])).await;
-    assert_eq!(ours, theirs);
+    // Codex 0.169 asks about a dangerous command whatever is off. The engine does not ask whom the
+    // settings say not to ask: it refuses.
+    let danger = ["rules: danger", "mcp_elicitations: danger"];
+    let alike = |asked: &[(String, Vec<String>)]| -> Vec<(String, Vec<String>)> {
+        asked.iter().filter(|(what, _)| !danger.contains(&what.as_str())).cloned().collect()
+    };
+    assert_eq!(alike(&ours), alike(&theirs));
     let shown = ours.iter().filter(|(_, asked)| !asked.is_empty());
     let shown: Vec<String> = shown.map(|(what, asked)| format!("{what} {}", asked.len())).collect();
     insta::assert_snapshot!(shown.join("\n"), @"

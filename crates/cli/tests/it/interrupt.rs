@@ -51,7 +51,7 @@ async fn once_interrupts_the_turn() {
     stdout:
 
     stderr:
-    codex 0.166.0 · gpt-5.5 · danger-full-access · [project] (main)
+    codex 0.169.0 · gpt-5.5 · danger-full-access · [project] (main)
 
     interrupted after [time]
     resume with: bindery run --resume [id] "…"

@@ -9,6 +9,8 @@ mod engine;
 
 mod exec;
 
+mod exec_trust;
+
 mod clients;
 
 mod review;

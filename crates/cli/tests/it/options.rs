@@ -72,7 +72,7 @@ async fn the_folder_is_the_one_named() {
     there
 
     stderr:
-    codex 0.166.0 · gpt-5.5 · danger-full-access · [project]/src (main)
+    codex 0.169.0 · gpt-5.5 · danger-full-access · [project]/src (main)
 
     ✓ $ pwd  [time]
       │ [project]/src
@@ -126,7 +126,7 @@ async fn accept_says_yes_to_what_is_asked() {
     Well.
 
     stderr:
-    codex 0.166.0 · gpt-5.5 · read-only · [project] (main)
+    codex 0.169.0 · gpt-5.5 · read-only · [project] (main)
 
     ✓ $ echo x > made  [time]
 

@@ -43,7 +43,7 @@ async fn a_daemon_ends_with_its_caller_and_leaves_nothing_behind() {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let told: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(told["backend"], "codex 0.166.0");
+    assert_eq!(told["backend"], "codex 0.169.0");
     assert_eq!(told["pid"], child.id());
     let parts = first_part(&told).await;
     let workers = children(child.id());

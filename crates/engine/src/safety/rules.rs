@@ -1,15 +1,15 @@
 //! What was decided about commands before, for good, in a file of ours or of Codex's.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
+use toml_edit::{Array, ArrayOfTables, Item, Table, value};
 
 use super::script;
+use crate::config::edit_settings_file;
 
 /// Programs that can do anything, so that allowing them allows everything.
 const BROAD: [&str; 41] = [
@@ -249,31 +249,14 @@ pub fn allow_for_good(file: &Path, prefix: &[String]) -> io::Result<()> {
     if is_broad(prefix) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the prefix would allow too much"));
     }
-    let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(folder)?;
-    let lock = private(&file.with_extension("lock"), false)?;
-    lock.lock()?;
-    let text = read(file).map_err(io::Error::other)?.unwrap_or_default();
-    let mut document: DocumentMut = text.parse().map_err(io::Error::other)?;
-    let rules = document.entry("rule").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-    let rules = rules.as_array_of_tables_mut();
-    let rules = rules.ok_or_else(|| io::Error::other("`rule` is no array of tables"))?;
-    let mut rule = Table::new();
-    rule["prefix"] = value(Array::from_iter(prefix));
-    rule["decision"] = value("allow");
-    rules.push(rule);
-    // Whole or not at all: written beside it and put in its place.
-    let partial = file.with_extension("partial");
-    let mut written = private(&partial, true)?;
-    written.write_all(document.to_string().as_bytes())?;
-    written.sync_all()?;
-    fs::rename(&partial, file)
-}
-
-fn private(path: &Path, fresh: bool) -> io::Result<File> {
-    if fresh {
-        // One that a crash left may have other rights.
-        let _ = fs::remove_file(path);
-    }
-    File::options().write(true).create(true).truncate(fresh).mode(0o600).open(path)
+    edit_settings_file(file, |document| {
+        let rules = document.entry("rule").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+        let rules = rules.as_array_of_tables_mut();
+        let rules = rules.ok_or_else(|| io::Error::other("`rule` is no array of tables"))?;
+        let mut rule = Table::new();
+        rule["prefix"] = value(Array::from_iter(prefix));
+        rule["decision"] = value("allow");
+        rules.push(rule);
+        Ok(())
+    })
 }

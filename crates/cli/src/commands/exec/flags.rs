@@ -75,6 +75,11 @@ pub(super) struct Flags {
     #[arg(long)]
     pub(super) skip_git_repo_check: bool,
 
+    /// Trust this project from now on; recorded in `bindery.toml`. A project that is recorded as
+    /// untrusted stays so
+    #[arg(long)]
+    pub(super) trust: bool,
+
     /// Keep no session file
     #[arg(long)]
     pub(super) ephemeral: bool,
@@ -161,6 +166,7 @@ impl Flags {
             cd: after.cd.or(self.cd),
             thread_source: after.thread_source.or(self.thread_source),
             skip_git_repo_check: self.skip_git_repo_check || after.skip_git_repo_check,
+            trust: self.trust || after.trust,
             ephemeral: self.ephemeral || after.ephemeral,
             ignore_user_config: self.ignore_user_config || after.ignore_user_config,
             ignore_rules: self.ignore_rules || after.ignore_rules,
@@ -207,6 +213,7 @@ impl Flags {
     /// Whether a turn may run in this folder. Outside a repository nothing can be taken back.
     pub(super) fn may_run_in(&self, folder: &Path) -> bool {
         self.skip_git_repo_check
+            || self.trust
             || self.dangerously_bypass_approvals_and_sandbox
             || folder.ancestors().any(|folder| folder.join(".git").exists())
     }

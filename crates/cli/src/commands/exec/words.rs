@@ -75,7 +75,7 @@ fn decode(bytes: &[u8]) -> anyhow::Result<String> {
     text.context("stdin is not text: neither UTF-8 nor UTF-16 with a byte order mark")
 }
 
-fn say(words: &str) {
+pub(super) fn say(words: &str) {
     // Nothing can be done about a stderr that is gone.
     let _ = writeln!(std::io::stderr(), "{words}");
 }

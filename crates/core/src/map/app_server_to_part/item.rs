@@ -72,9 +72,10 @@ pub(super) fn completed(mapper: &mut TurnMapper, note: &ItemNote, parts: &mut Ve
 /// What a message says besides its text, also what only later versions of Codex know: its phase,
 /// the memories it cites, how it was moderated, how many tokens it has.
 fn message_details(note: &ItemNote) -> Value {
+    const SAID_ELSEWHERE: [&str; 5] = ["id", "type", "text", "startedAtMs", "completedAtMs"];
     let fields = note.raw.as_object().into_iter().flatten();
     let mut details: Map<String, Value> = fields
-        .filter(|(name, value)| !matches!(&***name, "id" | "type" | "text") && !value.is_null())
+        .filter(|(name, value)| !SAID_ELSEWHERE.contains(&name.as_str()) && !value.is_null())
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     if let Some(count) = note.content_tokens {
