@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 pub const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  test [--fast] [-- ARGS]    the full run: format, clippy, docs, doc tests, npm, all tests
+  test [--fast] [-- ARGS]    the full run: format, clippy, docs, doc tests, all tests, npm
                              --fast  only format and tests
                              ARGS    go to the test runner, for example a name to filter by
   bench [NAME] [--rounds N]  run one bench, or all; fails when a target is not met

@@ -21,7 +21,7 @@ fn run() -> anyhow::Result<ExitCode> {
     match arguments::parse(std::env::args().skip(1))? {
         Task::Help => print(arguments::USAGE),
         Task::Codex => print(&need::path(&root, &codex::NEED)?.display().to_string()),
-        Task::Npm => npm::test(&root).map(|()| ExitCode::SUCCESS),
+        Task::Npm => test_run::npm_alone(&root),
         Task::NpmPack => {
             let tarballs = npm::pack(&root)?;
             print(&tarballs.map(|path| path.display().to_string()).join("\n"))

@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
@@ -27,6 +28,9 @@ pub const NEEDS: &[Need] = &[
 ];
 
 const STAMP: &str = ".installed";
+
+/// How long one install may take, over a slow line.
+const INSTALL_LIMIT: Duration = Duration::from_mins(15);
 
 /// One outside program.
 #[derive(Clone, Copy)]
@@ -191,10 +195,9 @@ fn npm_install(labels: &[&str], optional: &str, folder: &Path) -> anyhow::Result
         .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", optional])
         .args(["--no-save", "--loglevel=error", "--prefix"])
         .arg(folder)
-        .args(labels)
-        // npm's report belongs with our step lines; stdout is for data.
-        .stdout(Stdio::null());
-    let status = step::status(&mut command)?;
+        .args(labels);
+    let status = step::supervise(command, Some(INSTALL_LIMIT), &mut |_| ());
+    let status = status.with_context(|| format!("npm could not install `{label}`"))?;
     ensure!(
         status.success(),
         "npm could not install `{label}` ({status})\n\
@@ -219,9 +222,9 @@ fn pip_install(package: &str, label: &str, folder: &Path) -> anyhow::Result<()> 
         .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
         .args(["--no-compile", "--target"])
         .arg(folder.join("modules"))
-        .arg(label)
-        .stdout(Stdio::null());
-    let status = step::status(&mut command)?;
+        .arg(label);
+    let status = step::supervise(command, Some(INSTALL_LIMIT), &mut |_| ());
+    let status = status.with_context(|| format!("pip could not install `{label}`"))?;
     ensure!(
         status.success(),
         "pip could not install `{label}` ({status})\nhint: is the Python index reachable?"

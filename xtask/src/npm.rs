@@ -6,11 +6,16 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 
+use self::install::{TARBALL, add_platform, install};
 use crate::need::{self, Need, Source};
+use crate::test_counts::TestCounts;
 use crate::{codex, step, workspace};
+
+pub mod install;
 
 mod platform;
 
@@ -54,15 +59,31 @@ const PROGRAM: &str = "BINDERY_BIN";
 const SOURCES: &[&str] =
     &["src", "build.mjs", "pack.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
 
-/// Builds, checks and tests the package.
-pub fn test(root: &Path) -> anyhow::Result<()> {
+/// How long a step that builds or checks may take, and how long one that tests; both on a slow
+/// machine.
+const BUILD_LIMIT: Duration = Duration::from_mins(5);
+const TEST_LIMIT: Duration = Duration::from_mins(15);
+
+/// Builds, checks and tests the package, and counts the tests. A part that fails does not keep the
+/// others from running.
+pub fn test(root: &Path, counts: &mut TestCounts) -> anyhow::Result<()> {
     let site = Site::prepare(root)?;
     let tarball = site.package()?;
     let node = need::path(root, &NODE)?;
-    site.app("ai6", Path::new("node"), &tarball)?;
-    site.app("ai7", &node, &tarball)?;
-    site.bare(&node, &tarball)?;
-    site.chat(&node, &tarball)
+    let results = [
+        site.app("ai6", Path::new("node"), &tarball, counts),
+        site.app("ai7", &node, &tarball, counts),
+        site.bare(&node, &tarball, counts),
+        site.chat(&node, &tarball, counts),
+    ];
+    let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+    for error in &errors {
+        step::say(&format!("error: {error:#}"));
+    }
+    ensure!(errors.is_empty(), "{} of 4 parts of the npm tests failed", errors.len());
+    // A runner that says nothing we can read must not count as success.
+    ensure!(counts.passed > 0, "the npm tests reported no test that passed");
+    Ok(())
 }
 
 /// Builds both packages as they would be published; gives their tarballs.
@@ -81,8 +102,7 @@ pub(crate) fn bench(root: &Path) -> anyhow::Result<PathBuf> {
     let site = Site::new(root, Vec::new());
     let tarball = site.package()?;
     let folder = site.folder.join("bench");
-    install(&site.source.join("bench"), &folder)?;
-    add(&[&tarball], &folder)?;
+    install(&site.source.join("bench"), &folder, Some(&tarball))?;
     copy(&site.source.join("bench/bench.mjs"), &folder.join("bench.mjs"))?;
     Ok(folder)
 }
@@ -108,7 +128,7 @@ impl Site {
             (PROGRAM, program("bindery")),
             ("BINDERY_STAGE", program("examples/stage")),
             ("BINDERY_TEST_CODEX", need::path(root, &codex::NEED)?),
-            ("BINDERY_TEST_CHROMIUM", need::path(root, &CHROMIUM)?),
+            ("BINDERY_TEST_CHROMIUM", browser(root)?),
         ];
         Ok(Self::new(root, environment))
     }
@@ -122,7 +142,7 @@ impl Site {
     /// Builds and checks the package; gives the packed tarball.
     fn package(&self) -> anyhow::Result<PathBuf> {
         let folder = self.folder.join("package");
-        install(&self.source, &folder)?;
+        install(&self.source, &folder, None)?;
         for name in SOURCES {
             copy(&self.source.join(name), &folder.join(name))?;
         }
@@ -133,42 +153,50 @@ impl Site {
         ] {
             let mut command = Command::new(need::npm());
             command.args(["run", "--silent", name]).current_dir(&folder);
-            step::command(&format!("npm package: {name}"), &mut command, hint)?;
+            let name = format!("npm package: {name}");
+            step::command_within(&name, command, BUILD_LIMIT, hint, &mut |_| ())?;
         }
-        let tarball = folder.join("bindery-ai-sdk.tgz");
+        let tarball = folder.join(TARBALL);
         ensure!(tarball.is_file(), "`npm run pack:check` left no `{}`", tarball.display());
         Ok(tarball)
     }
 
     /// Installs the tarball into an app on one major of the SDK and runs the tests there.
-    fn app(&self, name: &str, node: &Path, tarball: &Path) -> anyhow::Result<()> {
+    fn app(
+        &self,
+        name: &str,
+        node: &Path,
+        tarball: &Path,
+        counts: &mut TestCounts,
+    ) -> anyhow::Result<()> {
         let folder = self.folder.join(name);
-        install(&self.source.join("tests/apps").join(name), &folder)?;
-        add(&[tarball], &folder)?;
+        install(&self.source.join("tests/apps").join(name), &folder, Some(tarball))?;
         for part in ["tests", "examples"] {
             copy(&self.source.join(part), &folder.join(part))?;
         }
         let types = folder.join("node_modules/typescript/bin/tsc");
         let mut tsc = Command::new(node);
         tsc.arg(types).args(["--project", "tests/types"]).current_dir(&folder);
-        step::command(&format!("types on {name}"), &mut tsc, "mend the types named above")?;
+        let step = format!("types on {name}");
+        let hint = "mend the types named above";
+        step::command_within(&step, tsc, BUILD_LIMIT, hint, &mut |_| ())?;
         let mut tests = Command::new(node);
         tests.args(["--test", "--test-reporter=spec"]).args(test_files(&folder.join("tests"))?);
         tests.current_dir(&folder);
         tests.envs(self.environment.iter().map(|(name, path)| (name, path)));
-        step::command(&format!("tests on {name}"), &mut tests, "see the first failure above")
+        run_tests(&format!("tests on {name}"), tests, "see the first failure above", counts)
     }
 
     /// Installs both tarballs into an empty project and makes a call there, with nothing said of
     /// where the program is.
-    fn bare(&self, node: &Path, tarball: &Path) -> anyhow::Result<()> {
+    fn bare(&self, node: &Path, tarball: &Path, counts: &mut TestCounts) -> anyhow::Result<()> {
         let program = self.environment.iter().find(|(name, _)| *name == PROGRAM);
         let (_, program) = program.context("no program was built")?;
         let out = self.folder.join("platform-debug");
         let platform = platform::pack(&self.root, program, &out)?;
         let folder = self.folder.join("bare");
-        install(&self.source.join("tests/apps/ai7"), &folder)?;
-        add(&[tarball, &platform], &folder)?;
+        install(&self.source.join("tests/apps/ai7"), &folder, Some(tarball))?;
+        add_platform(&platform, &folder)?;
         copy(&self.source.join("tests"), &folder.join("tests"))?;
         let mut tests = Command::new(node);
         tests.args(["--test", "--test-reporter=spec", "tests/bare/bare.test.mjs"]);
@@ -176,14 +204,14 @@ impl Site {
         let others = self.environment.iter().filter(|(name, _)| *name != PROGRAM);
         tests.envs(others.map(|(name, path)| (name, path)));
         tests.env_remove(PROGRAM).env("PATH", platform::path_without_program()?);
-        step::command("tests of the platform package", &mut tests, "see the first failure above")
+        let hint = "see the first failure above";
+        run_tests("tests of the platform package", tests, hint, counts)
     }
 
     /// Builds the React example and drives it in a browser.
-    fn chat(&self, node: &Path, tarball: &Path) -> anyhow::Result<()> {
+    fn chat(&self, node: &Path, tarball: &Path, counts: &mut TestCounts) -> anyhow::Result<()> {
         let (source, folder) = (self.source.join("examples/chat"), self.folder.join("chat"));
-        install(&source, &folder)?;
-        add(&[tarball], &folder)?;
+        install(&source, &folder, Some(tarball))?;
         for entry in fs::read_dir(&source)?.flatten() {
             copy(&entry.path(), &folder.join(entry.file_name()))?;
         }
@@ -194,10 +222,34 @@ impl Site {
             command.envs(self.environment.iter().map(|(name, path)| (name, path)));
             command.env("PATH", first_on_path(node)?);
             let hint = "see the first failure above; screenshots are in `shots`";
-            step::command(&format!("chat example: {script}"), &mut command, hint)?;
+            run_tests(&format!("chat example: {script}"), command, hint, counts)?;
         }
         Ok(())
     }
+}
+
+/// Runs a step whose output tells how many tests passed and failed.
+fn run_tests(
+    name: &str,
+    command: Command,
+    hint: &str,
+    counts: &mut TestCounts,
+) -> anyhow::Result<()> {
+    step::command_within(name, command, TEST_LIMIT, hint, &mut |line| counts.read_line(line))
+}
+
+/// The browser's path; says its version, because the browser comes from the machine and is not
+/// pinned.
+fn browser(root: &Path) -> anyhow::Result<PathBuf> {
+    let path = need::path(root, &CHROMIUM)?;
+    let output = Command::new(&path).arg("--version").output();
+    let output = output.with_context(|| format!("cannot start `{}`", path.display()))?;
+    let version = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || version.trim().is_empty() {
+        bail!("`{} --version` failed ({})", path.display(), output.status);
+    }
+    step::say(&format!("    browser: {}", version.trim()));
+    Ok(path)
 }
 
 /// Named one by one: of a folder or a pattern, Node's majors think differently.
@@ -223,43 +275,6 @@ pub(crate) fn target(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(target.context("`cargo metadata` names no target folder")?))
 }
 
-/// Installs what a lock file pins, unless that is there already.
-fn install(source: &Path, folder: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(folder)?;
-    let lock = fs::read_to_string(source.join("package-lock.json"))?;
-    for name in ["package.json", "package-lock.json", ".npmrc"] {
-        copy(&source.join(name), &folder.join(name))?;
-    }
-    let stamp = folder.join("node_modules/.pinned");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
-        return Ok(());
-    }
-    let mut command = Command::new(need::npm());
-    // Not `npm ci`: it refuses a lock file written where the registry had not the optional packages
-    // of every platform. What the lock file pins is pinned all the same.
-    command.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]);
-    command.current_dir(folder);
-    let name = format!("npm install for {}", shown(folder));
-    step::command(&name, &mut command, "is the registry of `npm config get registry` reachable?")?;
-    Ok(fs::write(stamp, lock)?)
-}
-
-/// Adds packed packages to an app, as its users do.
-fn add(tarballs: &[&Path], folder: &Path) -> anyhow::Result<()> {
-    let mut command = Command::new(need::npm());
-    command
-        .args(["install", "--no-save", "--no-package-lock", "--prefer-offline", "--ignore-scripts"])
-        .args(["--no-audit", "--no-fund", "--loglevel=error"])
-        .args(tarballs)
-        .current_dir(folder);
-    let name = format!("npm install of tarballs in {}", shown(folder));
-    step::command(&name, &mut command, "does package.json list all files and dependencies?")
-}
-
-fn shown(folder: &Path) -> String {
-    folder.file_name().unwrap_or_default().display().to_string()
-}
-
 /// Copies a file, or a folder as it is now; what npm installs stays behind.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     if from.is_dir() {
@@ -281,6 +296,19 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_lock_file_is_complete_and_names_no_registry() {
+        let source = workspace::root().unwrap().join("packages/ai-sdk");
+        for place in [".", "tests/apps/ai6", "tests/apps/ai7", "examples/chat", "bench"] {
+            let read = |name: &str| {
+                serde_json::from_str(&fs::read_to_string(source.join(place).join(name)).unwrap())
+            };
+            let (manifest, lock) = (read("package.json"), read("package-lock.json"));
+            let checked = install::check_lock(&manifest.unwrap(), &lock.unwrap());
+            checked.unwrap_or_else(|error| panic!("{place}: {error}"));
+        }
+    }
 
     #[test]
     fn a_copy_is_the_folder_as_it_is_now() {

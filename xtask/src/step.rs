@@ -2,9 +2,13 @@
 
 use std::io::Write;
 use std::process::{Command, ExitStatus};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+
+mod supervise;
+
+pub use supervise::supervise;
 
 /// Writes one line to stderr.
 pub fn say(line: &str) {
@@ -26,6 +30,26 @@ pub fn command(name: &str, command: &mut Command, hint: &str) -> anyhow::Result<
     timed(name, || {
         say(&format!("    $ {}", shown(command)));
         let status = status(command)?;
+        if !status.success() {
+            bail!("{name} failed ({status})\nhint: {hint}");
+        }
+        Ok(())
+    })
+}
+
+/// Runs a command as a step that fails when it takes longer than `limit`; `each_line` sees what it
+/// prints.
+pub fn command_within(
+    name: &str,
+    command: Command,
+    limit: Duration,
+    hint: &str,
+    each_line: &mut dyn FnMut(&str),
+) -> anyhow::Result<()> {
+    timed(name, || {
+        say(&format!("    $ {}", shown(&command)));
+        let status = supervise(command, Some(limit), each_line);
+        let status = status.with_context(|| format!("the step `{name}` failed"))?;
         if !status.success() {
             bail!("{name} failed ({status})\nhint: {hint}");
         }
@@ -60,6 +84,17 @@ mod tests {
         let error = command("a step", &mut failing, "do this").unwrap_err().to_string();
         assert!(error.starts_with("a step failed (exit"), "{error}");
         assert!(error.ends_with("hint: do this"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_step_over_its_limit_is_named() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do sleep 1; done"]);
+        let limit = Duration::from_millis(10);
+        let over = command_within("a step", command, limit, "do this", &mut |_| ());
+        let error = format!("{:#}", over.unwrap_err());
+        assert!(error.starts_with("the step `a step` failed: did not end within 0 s"), "{error}");
     }
 
     #[test]

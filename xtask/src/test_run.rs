@@ -1,25 +1,34 @@
 //! The full test run: what must hold before a change is merged, in one command.
 //!
-//! The test runner goes last and nothing is printed after it, so its summary is the end of the
-//! output.
+//! The Rust tests and then those of the npm package run whatever the others' result; the end of the
+//! output is a summary of both.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::ensure;
+use bindery_testkit::skipped;
 
 use crate::arguments::TestOptions;
 use crate::need::{self, NEEDS};
+use crate::test_counts::TestCounts;
 use crate::{npm, step, workspace};
 
-/// Runs everything; the first step that fails ends the run.
+/// Runs everything. A check that fails ends the run; a test that fails does not.
 pub fn run(root: &Path, options: &TestOptions) -> anyhow::Result<ExitCode> {
+    let start = Instant::now();
     need::check_tools()?;
-    let programs = programs(root)?;
-    for check in CHECKS.iter().filter(|check| !options.fast || check.fast) {
+    let mut left_out = Vec::new();
+    let programs = programs(root, &mut left_out)?;
+    for check in CHECKS {
+        if options.fast && !check.fast {
+            left_out.push(format!("{}: --fast leaves it out", check.name));
+            continue;
+        }
         if check.optional && !available(root, check.arguments[0]) {
-            step::say(&format!(
-                "==> {}: skipped, cargo-{} is not installed",
-                check.name, check.arguments[0]
-            ));
+            left_out.push(format!("{}: cargo-{} is not installed", check.name, check.arguments[0]));
             continue;
         }
         let mut command = cargo(root, &programs);
@@ -27,10 +36,59 @@ pub fn run(root: &Path, options: &TestOptions) -> anyhow::Result<ExitCode> {
         command.envs(check.environment.iter().copied());
         step::command(check.name, &mut command, check.hint)?;
     }
-    if !options.fast {
-        npm::test(root)?;
+    let mut suites = vec![rust_tests(root, &programs, &options.runner)];
+    if options.fast {
+        left_out.push("npm package: --fast leaves it out".to_owned());
+    } else {
+        suites.push(npm_tests(root));
     }
-    tests(root, &programs, &options.runner)
+    Ok(summarise(&suites, &left_out, start))
+}
+
+/// Runs the tests of the npm package alone.
+pub fn npm_alone(root: &Path) -> anyhow::Result<ExitCode> {
+    let start = Instant::now();
+    Ok(summarise(&[npm_tests(root)], &[], start))
+}
+
+/// What one of the two groups of tests came to.
+struct SuiteResult {
+    name: &'static str,
+    counts: TestCounts,
+    outcome: anyhow::Result<()>,
+}
+
+fn npm_tests(root: &Path) -> SuiteResult {
+    let mut counts = TestCounts::default();
+    let outcome = npm::test(root, &mut counts);
+    SuiteResult { name: "npm package", counts, outcome }
+}
+
+/// Says what was left out and what came of each suite; the last line counts all tests.
+fn summarise(suites: &[SuiteResult], left_out: &[String], start: Instant) -> ExitCode {
+    let mut total = TestCounts::default();
+    step::say("==> results");
+    for line in left_out {
+        step::say(&format!("    left out: {line}"));
+    }
+    for SuiteResult { name, counts, .. } in suites {
+        for reason in &counts.skip_reasons {
+            step::say(&format!("    skipped in {name}: {reason}"));
+        }
+    }
+    for SuiteResult { name, counts, outcome } in suites {
+        total.merge(counts);
+        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+        step::say(&format!("    {name}: {verdict}, {counts}"));
+        if let Err(error) = outcome {
+            step::say(&format!("    {name}: {error:#}"));
+        }
+    }
+    let failed = suites.iter().filter(|suite| suite.outcome.is_err()).count();
+    // A suite that broke down before it could report a failed test must still show in the counts.
+    total.failed = total.failed.max(u64::try_from(failed).unwrap_or(u64::MAX));
+    step::say(&total.summary(start.elapsed().as_secs_f64()));
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// A step before the tests.
@@ -100,10 +158,13 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-fn programs(root: &Path) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
+fn programs(
+    root: &Path,
+    left_out: &mut Vec<String>,
+) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
     let program = |need: &need::Need| {
         if let Some(missing) = need.source.lacks() {
-            step::say(&format!("==> {}: skipped, `{missing}` is not on PATH", need.name));
+            left_out.push(format!("{}: `{missing}` is not on PATH", need.name));
             return Ok((need.variable, PathBuf::from(need::NONE)));
         }
         Ok((need.variable, need::path(root, need)?))
@@ -119,11 +180,22 @@ fn cargo(root: &Path, programs: &[(&'static str, PathBuf)]) -> Command {
     command
 }
 
-fn tests(
+fn rust_tests(
     root: &Path,
     programs: &[(&'static str, PathBuf)],
     arguments: &[String],
-) -> anyhow::Result<ExitCode> {
+) -> SuiteResult {
+    let mut counts = TestCounts::default();
+    let outcome = run_rust_tests(root, programs, arguments, &mut counts);
+    SuiteResult { name: "Rust tests", counts, outcome }
+}
+
+fn run_rust_tests(
+    root: &Path,
+    programs: &[(&'static str, PathBuf)],
+    arguments: &[String],
+    counts: &mut TestCounts,
+) -> anyhow::Result<()> {
     let mut command = cargo(root, programs);
     if available(root, "nextest") {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
@@ -131,11 +203,32 @@ fn tests(
         command.args(["test", "--workspace", "--tests", "--no-fail-fast"]);
     }
     command.args(arguments);
+    if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        // The runner writes into a pipe of ours, and would think that nobody sees colours.
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let skipped = tempfile::NamedTempFile::new()?;
+    command.env(skipped::VARIABLE, skipped.path());
     step::say("==> tests");
     step::say(&format!("    $ {}", step::shown(&command)));
-    let status = step::status(&mut command)?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Ok(ExitCode::from(code))
+    let status = step::supervise(command, None, &mut |line| counts.read_line(line));
+    counts.skip_reasons.extend(unique_lines(&fs::read_to_string(skipped.path())?));
+    if counts.skipped > 0 {
+        let why = "left out by the runner: filtered by name, or marked as ignored";
+        counts.skip_reasons.push(format!("{} tests {why}", counts.skipped));
+    }
+    let status = status?;
+    ensure!(status.success(), "the test runner ended with {status}");
+    // A runner that says nothing we can read must not count as success.
+    ensure!(counts.passed > 0, "the test runner reported no test that passed");
+    Ok(())
+}
+
+fn unique_lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines.dedup();
+    lines
 }
 
 fn available(root: &Path, subcommand: &str) -> bool {

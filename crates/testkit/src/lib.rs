@@ -3,7 +3,8 @@
 //! Read: [`model`] (a provider that says what a script tells it), [`app_server`] (a Codex that
 //! misbehaves on purpose), [`codex`] (the real one, in a home of its own), [`listening`] (the
 //! real one on a socket), [`lines`] (a bare client that speaks JSON lines), [`tls`] (TLS before any
-//! of them). This crate knows bytes and JSON, and none of our types.
+//! of them), [`skipped`] (tests that have nothing to try here). This crate knows bytes and JSON,
+//! and none of our types.
 
 pub mod model;
 
@@ -18,3 +19,5 @@ pub mod lines;
 pub mod backend;
 
 pub mod tls;
+
+pub mod skipped;

@@ -1,11 +1,11 @@
 //! Programs that are packages of Debian's: one on PATH is used, a missing one installed.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::bail;
 
-use super::Need;
+use super::{INSTALL_LIMIT, Need};
 use crate::step;
 
 /// The program's path.
@@ -39,8 +39,14 @@ fn apt_get(arguments: &[&str]) -> bool {
     let runs = |program: &str, before: &[&str]| {
         let mut command = Command::new(program);
         command.args(before).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
+        step::say(&format!("    $ {}", step::shown(&command)));
+        match step::supervise(command, Some(INSTALL_LIMIT), &mut |_| ()) {
+            Ok(status) => status.success(),
+            Err(error) => {
+                step::say(&format!("    {error:#}"));
+                false
+            }
+        }
     };
     runs("apt-get", &[]) || runs("sudo", &["-n", "apt-get"])
 }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use bindery_testkit::codex::Options;
 use bindery_testkit::lines::Lines;
 use bindery_testkit::model::{Reply, Step};
+use bindery_testkit::skipped::report_skipped;
 use serde_json::{Value, json};
 
 use crate::interrupt::assert_gone;
@@ -16,11 +17,10 @@ use crate::stage::Stage;
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/it/mcp_server.py");
 
 /// Whether the small server can run here at all; a test that needs it says so where it cannot.
-#[expect(clippy::print_stderr, reason = "whoever reads the log must know what was not tested")]
 pub(crate) fn no_python() -> bool {
     let missing = Command::new("python3").arg("--version").output().is_err();
     if missing {
-        eprintln!("skipped: there is no Python here to run the MCP server with");
+        report_skipped("there is no Python here to run the MCP server with");
     }
     missing
 }

@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use bindery_testkit::codex::{Options, RealCodex};
 use bindery_testkit::model::{Model, Script};
+use bindery_testkit::skipped::report_skipped;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -21,7 +22,7 @@ async fn nothing_that_fits_or_breaks_the_document_breaks_the_server() {
         panic!("{VARIABLE} is not set; run `cargo xtask test`, which installs it");
     };
     if program == "none" {
-        eprintln!("skipped: there is no Python here to run Schemathesis with");
+        report_skipped("there is no Python here to run Schemathesis with");
         return;
     }
     let model = Model::start(Script::always("ok"));

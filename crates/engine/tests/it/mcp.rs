@@ -10,17 +10,17 @@ use bindery_engine::mcp::{ServerSettings, Way};
 use bindery_engine::model::{ModelEvent, ToolSpec};
 use bindery_engine::outlet::Refusal;
 use bindery_engine::thread::{Approval, Sandbox};
+use bindery_testkit::skipped::report_skipped;
 use bindery_testkit::tls::{self, Front};
 use serde_json::{Value, json};
 
 use crate::stage::{Act, PATIENCE, Setting, Stage, say};
 
 /// Whether the small server can run here at all; a test that needs it says so where it cannot.
-#[expect(clippy::print_stderr, reason = "whoever reads the log must know what was not tested")]
 fn no_python() -> bool {
     let missing = std::process::Command::new("python3").arg("--version").output().is_err();
     if missing {
-        eprintln!("skipped: there is no Python here to run the MCP server with");
+        report_skipped("there is no Python here to run the MCP server with");
     }
     missing
 }

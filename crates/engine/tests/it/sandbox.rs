@@ -11,6 +11,7 @@ use bindery_engine::exec::{Command, Ending, Processes, State};
 use bindery_engine::sandbox::environment::EnvironmentPolicy;
 use bindery_engine::sandbox::roots::PathError;
 use bindery_engine::sandbox::{Mechanism, PROTECTED, Policy, Sandbox, SandboxError, WritableRoots};
+use bindery_testkit::skipped::report_skipped;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -21,14 +22,13 @@ fn helper() -> PathBuf {
 }
 
 /// A sandbox of every mechanism that works here. One that does not is named.
-#[expect(clippy::print_stderr, reason = "a test cannot say otherwise that it had nothing to try")]
 fn sandboxes() -> Vec<Sandbox> {
     let found = Sandbox::all(&helper());
     if !found.iter().any(|one| matches!(one, Mechanism::Bubblewrap { .. })) {
-        eprintln!("SKIPPED: bubblewrap does not work here");
+        report_skipped("bubblewrap does not work here");
     }
     if !found.contains(&Mechanism::Landlock) {
-        eprintln!("SKIPPED: Landlock does not work here");
+        report_skipped("Landlock does not work here");
     }
     found.into_iter().map(|one| Sandbox::with(one, helper(), Vec::new())).collect()
 }
@@ -253,7 +253,7 @@ async fn other_processes_are_out_of_reach() {
 #[cfg(target_arch = "x86_64")]
 async fn tracing_and_rings_are_refused() {
     if !Path::new("/usr/bin/perl").is_file() {
-        eprintln!("SKIPPED: there is no perl");
+        report_skipped("there is no perl");
         return;
     }
     // ptrace(PTRACE_TRACEME), process_vm_readv, io_uring_setup, and the first by its other number.

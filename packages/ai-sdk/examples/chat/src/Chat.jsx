@@ -12,7 +12,10 @@ export function Chat() {
   });
   const busy = status === 'submitted' || status === 'streaming';
   const end = useRef(null);
-  useEffect(() => end.current?.scrollIntoView({ block: 'end' }), [messages, status]);
+  useEffect(() => {
+    // In braces: React calls what an effect returns, and some browsers return a promise here.
+    end.current?.scrollIntoView({ block: 'end' });
+  }, [messages, status]);
   return (
     <main>
       <header>
