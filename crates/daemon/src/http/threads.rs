@@ -17,7 +17,7 @@ use super::uploads;
 use crate::clock::{self, Millis};
 use crate::error::Error;
 use crate::store::{Change, StoreError, ThreadRow, TurnKind};
-use crate::tenant::{Caller, confined};
+use crate::tenant::{Caller, ThreadFolder};
 use crate::turns::NewTurn;
 
 /// A thread.
@@ -128,7 +128,7 @@ pub fn make(
     if !new.session_id.iter().all(|id| !id.is_empty() && id.len() <= 64 && id.bytes().all(fine)) {
         return Err(Error::invalid("sessionId", "it is no name of a session"));
     }
-    let cwd = confined(&settings.root, new.cwd.as_deref())?;
+    let folder = ThreadFolder::choose(&settings.root, new.cwd.as_deref())?;
     let now = clock::now();
     Ok(ThreadRow {
         id: format!("thr_{}", Uuid::now_v7().simple()),
@@ -136,7 +136,7 @@ pub fn make(
         session: new.session_id,
         backend: app.runner.workers().backend(new.backend.as_deref())?.to_owned(),
         title: new.title,
-        cwd: cwd.display().to_string(),
+        cwd: folder.path().display().to_string(),
         settings: Value::Object(new.settings),
         tools: Value::Array(new.tools),
         fork,

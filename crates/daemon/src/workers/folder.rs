@@ -5,6 +5,12 @@ use std::path::{Path, PathBuf};
 /// A unix socket's path has room for about so many bytes.
 const SOCKET: usize = 100;
 
+/// Where sockets lie whose own folder is too deep.
+pub(super) fn far_sockets() -> PathBuf {
+    let user = rustix::process::getuid().as_raw();
+    std::env::temp_dir().join(format!("bindery-{user}"))
+}
+
 /// Paths of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
@@ -50,8 +56,7 @@ impl Folder {
         if near.as_os_str().len() <= SOCKET {
             return near;
         }
-        let user = rustix::process::getuid().as_raw();
-        std::env::temp_dir().join(format!("bindery-{user}")).join(id)
+        far_sockets().join(id)
     }
 
     /// How it ended, if it has.
