@@ -11,12 +11,13 @@ use bindery_client::error::Error as ClientError;
 use bindery_client::model::InputFilter;
 use bindery_core::call::CallOptions;
 use bindery_core::wire::app_server::input::UserInput;
+use bindery_sessions::plain;
 use futures_util::future::BoxFuture;
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::shelf::Shelf;
-use crate::tenant::{Tenant, open_file, open_plain_file};
+use crate::tenant::{Tenant, open_file};
 use crate::turns::steering;
 
 /// The largest image that is read, in bytes.
@@ -74,7 +75,7 @@ impl TenantFiles {
         let path = Path::new(path);
         match path.starts_with(&self.uploads) {
             // We made them, and no link is among them.
-            true => open_plain_file(&self.uploads, path),
+            true => plain::open_file(&self.uploads, path),
             false => open_file(&self.root, path),
         }
     }

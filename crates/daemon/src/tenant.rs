@@ -20,7 +20,7 @@ use serde_json::Value;
 
 pub use self::access::{Caller, Tenants};
 pub use self::folder::{FOLDER_MOVED, ThreadFolder};
-pub use self::paths::{open_file, open_plain_file};
+pub use self::paths::open_file;
 pub use self::settings::SettingsFile;
 pub use self::trust::distrust;
 use crate::clock::Millis;

@@ -12,6 +12,7 @@ use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::{Path, Query};
 use super::pages::{Page, PageQuery};
+use super::sessions;
 use super::turns::{TurnView, submit};
 use super::uploads;
 use crate::clock::{self, Millis};
@@ -95,6 +96,9 @@ pub async fn create(
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
     let row = make(&app, &caller, new, None)?;
+    if let Some(session) = &row.session {
+        sessions::refuse_linked(&caller, session).await?;
+    }
     add(&app, &row).await?;
     Ok(json(StatusCode::CREATED, &ThreadView::from(row)))
 }

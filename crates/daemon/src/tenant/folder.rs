@@ -71,7 +71,7 @@ impl ThreadFolder {
 
 #[cfg(unix)]
 fn look(root: &Path, path: &Path) -> std::io::Result<(std::os::fd::OwnedFd, Identity)> {
-    use super::paths::{SEARCH, open_below};
+    use bindery_sessions::plain::{SEARCH, open_below};
     let held = open_below(root, path, SEARCH)?;
     let found = rustix::fs::fstat(&held)?;
     #[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]

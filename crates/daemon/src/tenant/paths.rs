@@ -6,7 +6,9 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+
+use bindery_sessions::plain;
 
 use crate::error::Error;
 
@@ -31,79 +33,7 @@ pub(super) fn real_root(root: &Path) -> Result<PathBuf, Error> {
 pub fn open_file(root: &Path, path: &Path) -> io::Result<File> {
     let root = root.canonicalize()?;
     let real = root.join(path).canonicalize()?;
-    open_plain_file(&root, &real)
-}
-
-/// The same without any link on the way.
-#[cfg(unix)]
-pub fn open_plain_file(root: &Path, path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::MetadataExt as _;
-
-    use rustix::fs::OFlags;
-    // Opening a pipe must not wait for somebody to write to it.
-    let file = File::from(open_below(root, path, OFlags::RDONLY | OFlags::NONBLOCK)?);
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(refused("it is no regular file"));
-    }
-    // A second name may lie in another tenant's folder, and nobody can tell which one is its own.
-    if meta.nlink() > 1 {
-        return Err(refused("it has another name elsewhere (a hard link)"));
-    }
-    Ok(file)
-}
-
-#[cfg(not(unix))]
-pub fn open_plain_file(root: &Path, path: &Path) -> io::Result<File> {
-    let real = root.join(path).canonicalize()?;
-    let is_plain = real.starts_with(root.canonicalize()?) && real.is_file();
-    if is_plain { File::open(real) } else { Err(refused("it lies outside of its folder")) }
-}
-
-/// Opens what lies below `root`, one folder after the other, none of them a link.
-#[cfg(unix)]
-pub(super) fn open_below(
-    root: &Path,
-    path: &Path,
-    how: rustix::fs::OFlags,
-) -> io::Result<std::os::fd::OwnedFd> {
-    use rustix::fs::{Mode, OFlags, open, openat};
-    let always = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    let mut names = names_below(root, path)?.into_iter().peekable();
-    let at_root = if names.peek().is_none() { how } else { SEARCH };
-    let mut at = open(root, at_root | OFlags::CLOEXEC, Mode::empty())?;
-    while let Some(name) = names.next() {
-        let how = if names.peek().is_none() { how } else { SEARCH };
-        at = openat(&at, name, how | always, Mode::empty())?;
-    }
-    Ok(at)
-}
-
-/// A folder on the way, in which nothing but a name is looked up.
-#[cfg(target_os = "linux")]
-pub(super) const SEARCH: rustix::fs::OFlags =
-    rustix::fs::OFlags::PATH.union(rustix::fs::OFlags::DIRECTORY);
-
-#[cfg(all(unix, not(target_os = "linux")))]
-pub(super) const SEARCH: rustix::fs::OFlags =
-    rustix::fs::OFlags::RDONLY.union(rustix::fs::OFlags::DIRECTORY);
-
-/// The names that lead from `root` to `path`; `..` is none.
-fn names_below<'a>(root: &Path, path: &'a Path) -> io::Result<Vec<&'a std::ffi::OsStr>> {
-    let relative = match path.is_absolute() {
-        true => path.strip_prefix(root).map_err(|_| refused("it lies outside of its folder"))?,
-        false => path,
-    };
-    let name = |component| match component {
-        Component::Normal(name) => Some(Ok(name)),
-        Component::CurDir => None,
-        _ => Some(Err(refused("it lies outside of its folder"))),
-    };
-    relative.components().filter_map(name).collect()
-}
-
-fn refused(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, why)
+    plain::open_file(&root, &real)
 }
 
 #[cfg(test)]
@@ -187,9 +117,9 @@ mod tests {
             open(path).unwrap_err();
         }
         // Without any link at all, not even one that stays inside.
-        open_plain_file(&root, Path::new("a/plain")).unwrap();
+        plain::open_file(&root, Path::new("a/plain")).unwrap();
         for path in ["near", "link", "folder/plain", "a/../a/plain"] {
-            open_plain_file(&root, Path::new(path)).unwrap_err();
+            plain::open_file(&root, Path::new(path)).unwrap_err();
         }
     }
 }

@@ -38,7 +38,7 @@ fn projects(cwd: &Path) -> Vec<PathBuf> {
 
 /// The repository that a `.git` file names: `gitdir: REPOSITORY/.git/worktrees/NAME`.
 fn repository(folder: &Path) -> Option<PathBuf> {
-    let file = super::paths::open_plain_file(folder, Path::new(".git")).ok()?;
+    let file = bindery_sessions::plain::open_file(folder, Path::new(".git")).ok()?;
     let mut text = String::new();
     std::io::Read::read_to_string(&mut std::io::Read::take(file, 4096), &mut text).ok()?;
     let named = folder.join(text.strip_prefix("gitdir:")?.trim());
