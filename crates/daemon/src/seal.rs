@@ -59,7 +59,8 @@ impl StoreKey {
         let mut bytes = [0; KEY];
         let no_chance = |_| unusable("the system gives no random numbers".to_owned());
         SystemRandom::new().fill(&mut bytes).map_err(no_chance)?;
-        if let Some(folder) = path.parent() {
+        // One that is there may be shared with other things, and stays as it is.
+        if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
             make_folder(folder).map_err(|err| unusable(err.to_string()))?;
         }
         write_new(path, &STANDARD.encode(bytes)).map_err(|err| unusable(err.to_string()))?;

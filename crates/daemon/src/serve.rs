@@ -181,6 +181,16 @@ pub fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
         what: "store.key_file".to_owned(),
         why: "name a file for the key of the store".to_owned(),
     })?;
+    if key_file.starts_with(&config.data) {
+        return Err(Error::Config {
+            what: "store.key_file".to_owned(),
+            why: format!(
+                "`{}` lies in the data folder, and whoever has that would have the key, too; \
+                 choose another place",
+                key_file.display()
+            ),
+        });
+    }
     Ok(Arc::new(Sqlite::open(&config.data.join(STORE), sync, key_file)?))
 }
 
@@ -297,6 +307,19 @@ async fn forget(app: App) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_not_kept_with_what_it_opens() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        make_data(&data).unwrap();
+        let mut config = Config { data: data.clone(), ..Config::default() };
+        for key_file in [None, Some(data.join("store.key"))] {
+            config.store.key_file = key_file;
+            assert_eq!(open_store(&config).err().unwrap().code(), "config");
+        }
+        assert!(!data.join(STORE).exists());
+    }
 
     #[test]
     fn a_data_folder_is_ignored_by_git_and_one_that_is_there_is_left_alone() {

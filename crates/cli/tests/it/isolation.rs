@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use bindery_testkit::backend::Server;
 use bindery_testkit::model::{Reply, Script, Step};
 use serde_json::{Value, json};
 
@@ -16,6 +15,7 @@ bindery_testkit::on_both! {
     a_folder_that_became_a_link_runs_no_turn_of_any_kind,
     a_turn_is_stopped_when_its_folder_is_replaced,
     a_turn_that_waited_over_a_restart_looks_for_its_folder_again,
+    a_socket_that_leads_to_another_tenants_worker_is_not_spoken_to,
     an_image_is_read_when_its_turn_begins_and_from_no_link,
     commands_have_the_home_of_their_tenant_and_no_key_of_the_model,
 }
@@ -128,17 +128,11 @@ async fn a_turn_is_stopped_when_its_folder_is_replaced() {
     let path = format!("/v1/threads/{thread}/turns");
     let (_, turn) = acme.web.post(&path, json!({ "input": "go" })).await;
     let turn = turn["id"].as_str().unwrap();
-    let mut events = acme.web.follow(turn, 0).await;
+    let events = acme.web.follow(turn, 0).await;
     acme.daemon.stage.reached("swap").await;
     acme.relink();
     acme.daemon.stage.model.open("swap");
-    let all = {
-        let mut all = Vec::new();
-        while let Some(next) = events.next().await {
-            all.push(next);
-        }
-        all
-    };
+    let all = events.rest().await;
     assert_eq!(end(&all), moved(), "{all:#?}");
     let hint = all.iter().find(|heard| heard.data["type"] == "error");
     let hint = hint.unwrap().data["error"]["hint"].as_str().unwrap();
@@ -164,6 +158,37 @@ async fn a_turn_that_waited_over_a_restart_looks_for_its_folder_again() {
     assert_eq!(end(&all), moved(), "{all:#?}");
     let all = web.follow(waiting["id"].as_str().unwrap(), 0).await.rest().await;
     assert_eq!(end(&all), moved(), "{all:#?}");
+}
+
+async fn a_socket_that_leads_to_another_tenants_worker_is_not_spoken_to() {
+    let mut acme = Acme::new(Script::always("ok"));
+    let theirs = acme.daemon.thread(json!({})).await;
+    let turn = acme.daemon.say(&theirs, "mine").await;
+    acme.daemon.web.follow(&turn, 0).await.rest().await;
+    let sockets = |daemon: &Daemon| {
+        let workers = fs::read_dir(daemon.data().join("workers")).unwrap().flatten();
+        workers.map(|worker| worker.path().join("s")).collect::<Vec<_>>()
+    };
+    let other = sockets(&acme.daemon).pop().unwrap();
+    let thread = acme.thread("sub").await;
+    assert_eq!(end(&acme.say(&thread, "go").await).0, "completed");
+    let own = sockets(&acme.daemon).into_iter().find(|socket| *socket != other).unwrap();
+    let sessions = |home: &Path| {
+        let files = bindery::sessions::find::files(&[home.to_owned()]).unwrap();
+        files.iter().map(|file| file.path.clone()).collect::<Vec<_>>()
+    };
+    let home = acme.daemon.stage.codex.home();
+    let (before, at_first) = (sessions(&home), sessions(&acme.home).len());
+    acme.daemon.kill();
+    fs::remove_file(&own).unwrap();
+    symlink(&other, &own).unwrap();
+    acme.daemon.again();
+    acme.web = acme.daemon.web.with(&acme.web.token);
+    let thread = acme.thread("sub").await;
+    let all = acme.say(&thread, "go").await;
+    assert_eq!(end(&all).0, "completed", "{all:#?}");
+    assert_eq!(sessions(&home), before, "the other's worker ran it");
+    assert_eq!(sessions(&acme.home).len(), at_first + 1);
 }
 
 const PIXEL: &[u8] = &[
@@ -216,17 +241,17 @@ async fn an_image_is_read_when_its_turn_begins_and_from_no_link() {
 }
 
 async fn commands_have_the_home_of_their_tenant_and_no_key_of_the_model() {
-    let print = "echo \"$HOME|$TMPDIR|$USER|${LANG:-none}|${ACME_API_KEY:-none}\" > told; \
+    let print = "echo \"$HOME|$TMPDIR|$USER|${ACME_WORD:-none}|${ACME_API_KEY:-none}\" > told; \
                  stat -c %a told";
     let acme = Acme::with(
         vec![
             Reply::text("fine").when_output_of("c1"),
             Reply::new([Step::exec(print, "c1")]).always(),
         ],
-        "[workers]\npass_env = [\"LANG\"]\n",
+        "[workers]\npass_env = [\"ACME_WORD\"]\n",
     );
     let settings = acme.root.join("acme.toml");
-    fs::write(&settings, "[env]\nACME_API_KEY = 'sk-of-acme'\n").unwrap();
+    fs::write(&settings, "[env]\nACME_API_KEY = 'sk-of-acme'\nACME_WORD = 'passed on'\n").unwrap();
     acme.daemon.tenant(&["set", "acme", "--settings", settings.to_str().unwrap()]);
     let thread = acme.thread("sub").await;
     let all = acme.say(&thread, "go").await;
@@ -384,5 +409,4 @@ async fn no_token_and_no_secret_is_kept_in_clear() {
     assert!(!key.exists());
     fs::rename(key.with_extension("away"), &key).unwrap();
     daemon.again();
-    assert_eq!(Server::current(), Server::Codex);
 }

@@ -131,6 +131,9 @@ impl<'a> Flow<'a> {
         let mut opened = opened;
         for attempt in 0.. {
             self.bind(&opened.turn).await?;
+            // The worker has opened the folder meanwhile, or long ago.
+            let moved = self.confined(&opened.turn, Vec::new());
+            self.keep(&moved, Vec::new()).await?;
             match self.pump(&mut opened.turn).await? {
                 Cut::Ended => return Ok(()),
                 Cut::Stopping => return self.let_go(opened.turn).await,

@@ -61,7 +61,8 @@ impl Folder {
 
     /// How it ended, if it has.
     pub(super) fn obituary(&self) -> Option<String> {
-        let status = std::fs::read_to_string(self.exit()).ok()?;
+        // An empty file is one that its guard is about to write.
+        let status = std::fs::read_to_string(self.exit()).ok().filter(|text| !text.is_empty())?;
         // One that was killed did not say why.
         if status.starts_with("signal") || status.starts_with(super::guard::ENDED) {
             return Some(status.trim().to_owned());
