@@ -98,6 +98,12 @@ pub enum Error {
     /// The prompt cannot be run.
     #[error(transparent)]
     Prompt(#[from] PlanError),
+    /// The prompt names a file that may not be handed on.
+    #[error("{why}")]
+    InputRefused {
+        /// Which one, and what is wrong with it.
+        why: String,
+    },
     /// A call brought answers, and no turn waits for them.
     #[error("the call only brings answers, and no turn waits for them")]
     NothingWaits,
@@ -197,6 +203,7 @@ impl Error {
             Self::Rpc { .. } => "rpc",
             Self::Overloaded { .. } => "overloaded",
             Self::Prompt(err) => err.code(),
+            Self::InputRefused { .. } => "input_refused",
             Self::NothingWaits => "nothing_waits",
             Self::Compaction { .. } => "compaction",
             Self::Busy { .. } => "thread_busy",

@@ -2,6 +2,8 @@
 
 mod answers;
 
+mod input;
+
 mod staff;
 
 mod step;
@@ -31,6 +33,7 @@ use crate::interrupts::Interrupts;
 use crate::tools::ToolSet;
 use crate::turn::{Adoption, Deadlines, Turn, TurnRequest};
 
+pub use self::input::{InputFilter, Unfiltered};
 use self::staff::Staff;
 use self::step::Parked;
 pub use self::step::Step;
@@ -82,6 +85,8 @@ pub struct ModelSettings {
     pub strict_compaction: bool,
     /// Where threads for new conversations come from.
     pub threads: Arc<dyn Threads>,
+    /// What of a prompt's input goes to the worker.
+    pub input: Arc<dyn InputFilter>,
 }
 
 impl Default for ModelSettings {
@@ -96,6 +101,7 @@ impl Default for ModelSettings {
             compaction: Compaction::default(),
             strict_compaction: false,
             threads: Arc::new(OnDemand),
+            input: Arc::new(Unfiltered),
         }
     }
 }
@@ -186,7 +192,8 @@ impl LanguageModel {
         Ok(self.stream(options).await?.gathered(spec).await)
     }
 
-    async fn run(&self, plan: TurnPlan) -> Result<Call, Error> {
+    async fn run(&self, mut plan: TurnPlan) -> Result<Call, Error> {
+        plan.input = self.settings.input.filter(plan.input).await?;
         if let ThreadChoice::Resume(thread) = &plan.thread
             && let Some(turn) = self.parked.take(thread)
         {

@@ -102,13 +102,16 @@ impl Default for Http {
 pub struct StoreConfig {
     /// A confirmed event survives a power failure too; every commit then waits for the disk.
     pub survive_power_failure: bool,
+    /// The file with the key that secrets in the store are sealed with, outside of the data folder;
+    /// made at the first start. Read without one, it is a file among the user's settings.
+    pub key_file: Option<PathBuf>,
     /// Days after which the events of an ended turn are forgotten; zero for never.
     pub retention_days: u32,
 }
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { survive_power_failure: false, retention_days: 30 }
+        Self { survive_power_failure: false, key_file: None, retention_days: 30 }
     }
 }
 
@@ -269,7 +272,10 @@ impl Config {
         if config.data.as_os_str().is_empty() {
             let root = config.root.as_deref().unwrap_or(Path::new("."));
             let root = std::path::absolute(root).map_err(|err| Error::io(root, err))?;
-            config.data = place::usual(env, &root);
+            config.data = place::usual(&env, &root);
+        }
+        if config.store.key_file.is_none() {
+            config.store.key_file = Some(place::key(&env, &config.data));
         }
         Ok(config)
     }

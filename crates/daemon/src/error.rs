@@ -6,6 +6,7 @@ use bindery_core::map::prompt_to_turn::PlanError;
 use thiserror::Error;
 
 use crate::store::StoreError;
+use crate::tenant::FOLDER_MOVED;
 
 /// The limit of bytes that are kept.
 pub const DISK: &str = "bytes of disk";
@@ -155,7 +156,7 @@ impl Error {
             Self::Limit { .. } => 429,
             Self::Stopping => 503,
             Self::Client(err) => match err {
-                Client::Prompt(_) => 422,
+                Client::Prompt(_) | Client::InputRefused { .. } => 422,
                 Client::Busy { .. } | Client::NothingWaits | Client::ThreadHeld { .. } => 409,
                 Client::PoolBusy { .. } | Client::BackOff { .. } | Client::ShuttingDown => 503,
                 _ => 502,
@@ -182,10 +183,16 @@ impl Error {
             Self::Conflict { code: FORGOTTEN, .. } => {
                 "`store.retention_days` says how long they are; the session has the whole thread"
             }
+            Self::Conflict { code: FOLDER_MOVED, .. } => {
+                "put the folder back where it was, or make a thread with another `cwd`"
+            }
             Self::KeyReused(_) => "use another key for another request",
             Self::Client(err) => return err.hint(),
             Self::Prompt(err) => return err.hint(),
             Self::Store(StoreError::Newer { .. }) => "use a newer bindery, or another data folder",
+            Self::Store(StoreError::Key { .. }) => {
+                "name the right file with `[store] key_file`; without it, tenants' secrets are lost"
+            }
             _ => return None,
         };
         Some(hint.to_owned())

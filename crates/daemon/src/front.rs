@@ -2,7 +2,7 @@
 //!
 //! Read: [`request`] (what is asked), `settings` (what of it is the client's affair), `hub`
 //! (questions on their way to the stream that shows them), `events` (the stream itself), `reach`
-//! (where workers are), `tenants` (one front for each).
+//! (where workers are), `tenants` (one front for each), `folders` (the folders that turns run in).
 
 pub mod request;
 
@@ -16,20 +16,24 @@ mod reach;
 
 mod tenants;
 
+mod folders;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bindery_client::error::Error;
 use bindery_client::interrupts::Interrupts;
+use bindery_client::model::ModelSettings;
 use bindery_client::pool::{Lease, Pool, Stats, WorkerKey};
 use bindery_client::turn::TurnControl;
 
 use self::events::{Asked, Named};
 pub use self::events::{Events, Frame};
+use self::folders::TurnFolders;
 use self::hub::Hub;
 use self::request::CallRequest;
-pub use self::tenants::{Admitted, Fronts, own_files};
+pub use self::tenants::{Admitted, Bounds, Fronts};
 
 /// The language-model calls of one tenant; clones share them.
 #[derive(Clone)]
@@ -38,34 +42,43 @@ pub struct Front {
     interrupts: Interrupts,
     hub: Hub,
     calls: Calls,
+    folders: TurnFolders,
 }
 
 impl Front {
     /// A front on these workers. Questions are recorded in `interrupts`, to be answered by token.
     pub fn new(pool: Pool, interrupts: Interrupts) -> Self {
-        Self { pool, interrupts, hub: Hub::default(), calls: Calls::default() }
+        let (hub, calls, folders) = (Hub::default(), Calls::default(), TurnFolders::default());
+        Self { pool, interrupts, hub, calls, folders }
     }
 
     /// Runs a call on workers of this kind. Dropping the events interrupts the turn.
-    pub async fn stream(
-        &self,
-        key: &WorkerKey,
-        backend: &str,
-        request: CallRequest,
-    ) -> Result<Events, Error> {
-        let settings = settings::of(&request.settings, &self.hub, &self.interrupts);
+    pub async fn stream(&self, admitted: Admitted) -> Result<Events, Error> {
+        let Admitted { key, backend, request, bounds, .. } = admitted;
+        let settings = self.settings(&request, bounds.as_ref());
         let options = request.options();
-        let call = self.pool.model(key.clone(), settings).stream(&options).await?;
+        let call = self.pool.model(key, settings).stream(&options).await?;
         let named = self.calls.enter(call.turn.control());
+        let folder = bounds.map(|bounds| bounds.folder);
+        let folder = self.folders.enter(call.turn.thread_id(), call.opened.is_some(), folder);
         let questions = self.hub.listen(call.turn.thread_id());
         let questions = Asked::new(questions, self.interrupts.clone());
-        Ok(Events::new(call, named, questions, backend, &request))
+        Ok(Events::new(call, (named, folder), questions, backend, &request))
     }
 
     /// Starts a worker and spare threads for conversations that begin like this call.
-    pub async fn prepare(&self, key: &WorkerKey, request: CallRequest) -> Result<(), Error> {
-        let settings = settings::of(&request.settings, &self.hub, &self.interrupts);
-        self.pool.model(key.clone(), settings).prepare(&request.options()).await
+    pub async fn prepare(&self, admitted: Admitted) -> Result<(), Error> {
+        let Admitted { key, request, bounds, .. } = admitted;
+        let settings = self.settings(&request, bounds.as_ref());
+        self.pool.model(key, settings).prepare(&request.options()).await
+    }
+
+    fn settings(&self, request: &CallRequest, bounds: Option<&Bounds>) -> ModelSettings {
+        let mut settings = settings::of(&request.settings, &self.hub, &self.interrupts);
+        if let Some(bounds) = bounds {
+            settings.input = Arc::new(bounds.files.clone());
+        }
+        settings
     }
 
     /// The running turn of a call, to steer or stop it.

@@ -10,6 +10,10 @@ pub mod clock;
 
 pub mod secret;
 
+pub mod private;
+
+pub mod seal;
+
 pub mod error;
 
 pub mod config;
@@ -25,6 +29,8 @@ pub mod turns;
 pub mod interrupts;
 
 pub mod shelf;
+
+pub mod files;
 
 pub mod http;
 

@@ -22,6 +22,7 @@ use crate::http::metrics::Metrics;
 use crate::http::security::Doors;
 use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
+use crate::private::{make_file, make_folder, remove_old_token, restrict_data};
 use crate::store::sqlite::{Sqlite, Sync};
 use crate::store::{Change, Store};
 use crate::tenant::{Policy, Tenant, TenantSettings, Tenants};
@@ -33,6 +34,9 @@ pub const STORE: &str = "bindery.sqlite";
 
 /// The name of the tenant that is there from the first start.
 pub const FIRST_TENANT: &str = "default";
+
+/// The name of the token that `--announce` tells.
+const ANNOUNCED: &str = "announced at a start";
 
 /// How long the calls of fronts may take to end; their readers are gone by then.
 const FRONTS: Duration = Duration::from_secs(2);
@@ -65,10 +69,18 @@ impl Server {
     pub async fn start(config: Config, program: Program) -> Result<Self, Error> {
         let config = Arc::new(absolute(config)?);
         make_data(&config.data)?;
+        restrict_data(&config.data)?;
         let lock = lock(&config.data)?;
         let store = open_store(&config)?;
         let tenants = Tenants::new(store.clone());
         let first_token = first_tenant(&config, &tenants).await?;
+        if remove_old_token(&config.data)? {
+            tracing::warn!(
+                "the token of the first start was kept in clear in the data folder and is removed \
+                 from there; it stays valid, but commands may have read it: `bindery tenant revoke` \
+                 makes it void, `bindery tenant token {FIRST_TENANT} --admin` makes another"
+            );
+        }
         check_tokens(&config, &tenants).await?;
         for tenant in exposed(&config.data, &tenants).await? {
             tracing::warn!(tenant, "its threads can write to our data; choose another `--data`");
@@ -92,6 +104,22 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> std::io::Result<std::net::SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// A token of the first tenant for whoever started us and is told where we are: that of the
+    /// first start, or one that is made for this start and voids the one before it.
+    pub async fn announced_token(&self) -> Result<Option<String>, Error> {
+        if let Some(token) = &self.first_token {
+            return Ok(Some(token.clone()));
+        }
+        let tenants = &self.app.tenants;
+        let Ok(tenant) = tenants.find(FIRST_TENANT).await else { return Ok(None) };
+        for token in tenants.tokens(&tenant).await? {
+            if token.name == ANNOUNCED && token.revoked.is_none() {
+                tenants.revoke(&token.id).await?;
+            }
+        }
+        tenants.token(&tenant, ANNOUNCED, true).await.map(Some)
     }
 
     /// What is behind the API.
@@ -149,20 +177,31 @@ pub fn open_store(config: &Config) -> Result<Arc<dyn Store>, Error> {
         true => Sync::Machine,
         false => Sync::Process,
     };
-    Ok(Arc::new(Sqlite::open(&config.data.join(STORE), sync)?))
+    let key_file = config.store.key_file.as_deref().ok_or_else(|| Error::Config {
+        what: "store.key_file".to_owned(),
+        why: "name a file for the key of the store".to_owned(),
+    })?;
+    if key_file.starts_with(&config.data) {
+        return Err(Error::Config {
+            what: "store.key_file".to_owned(),
+            why: format!(
+                "`{}` lies in the data folder, and whoever has that would have the key, too; \
+                 choose another place",
+                key_file.display()
+            ),
+        });
+    }
+    Ok(Arc::new(Sqlite::open(&config.data.join(STORE), sync, key_file)?))
 }
 
 /// Makes the data folder, for our eyes only.
 pub fn make_data(data: &Path) -> Result<(), Error> {
-    if data.is_dir() {
+    let is_new = !data.exists();
+    make_folder(data)?;
+    if !is_new {
         return Ok(());
     }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(data).map_err(|err| Error::io(data, err))?;
-    // It may lie in somebody's repository, where a token must not be committed.
+    // It may lie in somebody's repository, where what is in it must not be committed.
     let ignore = data.join(".gitignore");
     fs::write(&ignore, "*\n").map_err(|err| Error::io(&ignore, err))
 }
@@ -176,8 +215,7 @@ fn absolute(mut config: Config) -> Result<Config, Error> {
 /// Two daemons on one folder would both run its turns.
 fn lock(data: &Path) -> Result<fs::File, Error> {
     let path = data.join("lock");
-    let file = fs::File::options().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|err| Error::io(&path, err))?;
+    let file = make_file(&path).map_err(|err| Error::io(&path, err))?;
     file.try_lock().map_err(|_| Error::Config {
         what: data.display().to_string(),
         why: "another daemon uses this data folder".to_owned(),
@@ -197,7 +235,6 @@ async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<Strin
     settings.policy = Policy { full_access: true, config: true };
     let tenant: Tenant = tenants.add(FIRST_TENANT, settings).await?;
     let token = tenants.token(&tenant, "first start", true).await?;
-    write_secret(&config.data.join("token"), &token)?;
     Ok(Some(token))
 }
 
@@ -244,17 +281,6 @@ fn codex_home(config: &Config) -> Result<PathBuf, Error> {
     Ok(home.join(".codex"))
 }
 
-/// Writes a file that only we can read, from its first moment on.
-fn write_secret(path: &Path, secret: &str) -> Result<(), Error> {
-    use std::io::Write as _;
-    let mut options = fs::File::options();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).map_err(|err| Error::io(path, err))?;
-    writeln!(file, "{secret}").map_err(|err| Error::io(path, err))
-}
-
 /// Forgets the events of turns that ended long ago, and uploads that nobody has used since.
 async fn forget(app: App) {
     let days = i64::from(app.config.store.retention_days);
@@ -281,6 +307,19 @@ async fn forget(app: App) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_not_kept_with_what_it_opens() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        make_data(&data).unwrap();
+        let mut config = Config { data: data.clone(), ..Config::default() };
+        for key_file in [None, Some(data.join("store.key"))] {
+            config.store.key_file = key_file;
+            assert_eq!(open_store(&config).err().unwrap().code(), "config");
+        }
+        assert!(!data.join(STORE).exists());
+    }
 
     #[test]
     fn a_data_folder_is_ignored_by_git_and_one_that_is_there_is_left_alone() {

@@ -10,6 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::private::{make_file, make_folder};
+
 /// Between a file's name and that of a thread that uses it.
 const USED_BY: char = '@';
 
@@ -30,10 +32,16 @@ impl Shelf {
         Self { folder: Self::all(data).join(tenant) }
     }
 
+    /// Where they lie.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Keeps a file under this name and ending.
     pub fn put(&self, id: &str, ending: &str, bytes: &[u8]) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        fs::write(self.folder.join(format!("{id}.{ending}")), bytes)
+        make_folder(&self.folder).map_err(io::Error::other)?;
+        let mut file = make_file(&self.folder.join(format!("{id}.{ending}")))?;
+        io::Write::write_all(&mut file, bytes)
     }
 
     /// The file of this name. Only names that we gave: they are letters and digits, and lead
@@ -50,7 +58,7 @@ impl Shelf {
     pub fn used(&self, id: &str, thread: &str) -> io::Result<()> {
         let Some(file) = self.find(id) else { return Ok(()) };
         fs::File::options().append(true).open(file)?.set_modified(SystemTime::now())?;
-        fs::write(self.mark(id, thread), "")
+        make_file(&self.mark(id, thread)).map(drop)
     }
 
     /// Bytes of all files.

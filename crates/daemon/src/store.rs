@@ -39,6 +39,14 @@ pub enum StoreError {
     /// What was stored cannot be read back.
     #[error("the store holds something that cannot be read: {0}")]
     Damaged(String),
+    /// The key that secrets are sealed with cannot be used.
+    #[error("the key of the store, `{path}`, cannot be used: {why}", path = path.display())]
+    Key {
+        /// Where it is, or should be.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The database failed.
     #[error("the store failed: {0}")]
     Database(String),

@@ -2,11 +2,15 @@
 
 mod access;
 
+mod folder;
+
 mod paths;
 
 mod policy;
 
 mod settings;
+
+mod trust;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,8 +19,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::access::{Caller, Tenants};
-pub use self::paths::{confined, within};
+pub use self::folder::{FOLDER_MOVED, ThreadFolder};
+pub use self::paths::open_file;
 pub use self::settings::SettingsFile;
+pub use self::trust::distrust;
 use crate::clock::Millis;
 
 /// A user of the daemon, apart from all others.

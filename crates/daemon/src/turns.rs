@@ -2,11 +2,14 @@
 //!
 //! Turns belong to the server. A thread runs one at a time, in the order they were asked for
 //! (`lane`); a turn is opened on a worker, or taken over from a daemon that is gone (`open`); its
-//! parts are kept, then shown (`flow`, `log`); in the end it has exactly one `end` event (`close`).
+//! parts are kept, then shown (`flow`, `log`), for as long as its folder is where it was
+//! (`confine`); in the end it has exactly one `end` event (`close`).
 
 mod call;
 
 mod close;
+
+mod confine;
 
 mod flow;
 

@@ -6,6 +6,8 @@
 
 mod environment;
 
+mod hidden;
+
 #[cfg(unix)]
 mod detached;
 
@@ -290,10 +292,23 @@ impl Workers {
                 launch
             }
         };
+        let pass = &self.config.workers.pass_env;
+        let home = (!self.config.exit_with_parent)
+            .then(|| environment::WorkerHome::of(&self.config.data, tenant));
+        if let Some(home) = &home {
+            home.make()?;
+            launch.args.extend(environment::withheld(pass));
+        }
         let tools = std::mem::take(&mut launch.env);
-        launch.env = environment::of(&self.config.workers.pass_env, tenant);
+        launch.env = environment::of(pass, tenant, home.as_ref());
         launch.env.extend(tools);
         Ok(launch)
+    }
+
+    /// What no command of this tenant's workers needs to see: the store and its key, the sockets of
+    /// all workers, what tenants have sent, and the homes of others.
+    pub fn hidden_paths(&self, tenant: &Tenant) -> Vec<PathBuf> {
+        hidden::paths(&self.config, tenant)
     }
 
     fn key(&self, tenant: &Tenant, backend: &str) -> Result<WorkerKey, Error> {

@@ -55,8 +55,23 @@ impl Catalogue {
     /// `exact` counts the turns of long files, too; [`Self::count`] does so for some of them.
     /// Files that cannot be read are left out.
     pub fn list(&mut self, roots: &[PathBuf], exact: bool) -> Result<Vec<Summary>, Error> {
-        let all = find::files(roots)?;
-        let files = find::current(all);
+        let files = find::files(roots)?;
+        Ok(self.describe(files, &find::names(roots), exact))
+    }
+
+    /// The same of a home that somebody else may write to.
+    pub fn list_within(&mut self, home: &Path) -> Result<Vec<Summary>, Error> {
+        let files = find::files_within(home)?;
+        Ok(self.describe(files, &find::names_within(home), false))
+    }
+
+    fn describe(
+        &mut self,
+        files: Vec<SessionFile>,
+        names: &HashMap<ThreadId, String>,
+        exact: bool,
+    ) -> Vec<Summary> {
+        let files = find::current(files);
         let is_good = |file: &SessionFile| {
             self.known.get(&file.path).is_some_and(|known| {
                 (known.size, known.modified_ms) == (file.size, file.modified_ms)
@@ -70,7 +85,6 @@ impl Catalogue {
             let (size, modified_ms) = (file.size, file.modified_ms);
             self.known.insert(file.path.clone(), Known { size, modified_ms, exact, summary });
         }
-        let names = find::names(roots);
         let known = files.iter().filter_map(|file| self.known.get(&file.path));
         let mut summaries: Vec<Summary> = known.map(|known| known.summary.clone()).collect();
         for summary in &mut summaries {
@@ -79,7 +93,7 @@ impl Catalogue {
         }
         link(&mut summaries);
         summaries.sort_by_key(|summary| std::cmp::Reverse(summary.updated_ms));
-        Ok(summaries)
+        summaries
     }
 
     /// Counts turns and messages of those that have none yet, of files up to `largest` bytes.
@@ -95,6 +109,7 @@ impl Catalogue {
                     archived: summary.archived,
                     size: known.size,
                     modified_ms: known.modified_ms,
+                    within: None,
                 })
             })
             .collect();

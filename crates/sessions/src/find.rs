@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::error::read_error;
-use crate::record::is_packed;
+use crate::plain;
+use crate::record::{self, is_packed};
 
 /// A session file as its name and folder tell of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +30,17 @@ pub struct SessionFile {
     pub size: u64,
     /// When it was last written, in milliseconds since 1970.
     pub modified_ms: i64,
+    /// The home that it must lie in whenever it is opened, with no link on the way; any file will do
+    /// when there is none.
+    #[serde(skip)]
+    pub within: Option<PathBuf>,
+}
+
+impl SessionFile {
+    /// Opens it as it is on disk.
+    pub fn open(&self) -> Result<fs::File, Error> {
+        record::open_file(&self.path, self.within.as_deref())
+    }
 }
 
 /// The Codex homes to look in when none is named: `CODEX_HOME`, else `~/.codex`.
@@ -65,23 +77,49 @@ pub fn files(roots: &[PathBuf]) -> Result<Vec<SessionFile>, Error> {
     Ok(without_copies(found))
 }
 
+/// The session files of a home that somebody else may write to: none that is a link, has a second
+/// name or is reached through a link, neither now nor when it is opened.
+pub fn files_within(home: &Path) -> Result<Vec<SessionFile>, Error> {
+    let home = home.canonicalize().map_err(read_error(home))?;
+    let mut found = Vec::new();
+    for (name, archived) in [("sessions", false), ("archived_sessions", true)] {
+        let folder = home.join(name);
+        if fs::symlink_metadata(&folder).is_ok_and(|data| data.is_dir()) {
+            walk(&folder, archived, 0, &mut found);
+        }
+    }
+    found.iter_mut().for_each(|file| file.within = Some(home.clone()));
+    found.retain(|file| file.open().is_ok());
+    Ok(without_copies(found))
+}
+
 /// Names that people gave their threads (`session_index.jsonl`; the last line wins).
 pub fn names(roots: &[PathBuf]) -> HashMap<ThreadId, String> {
+    let texts = roots.iter().map(|root| fs::read(root.join(INDEX)).unwrap_or_default());
+    texts.flat_map(|text| named(&text)).collect()
+}
+
+/// The same of a home that somebody else may write to.
+pub fn names_within(home: &Path) -> HashMap<ThreadId, String> {
+    let mut text = Vec::new();
+    // Without an index, or with one that leads elsewhere, there are no names.
+    let read = plain::open_file(home, Path::new(INDEX))
+        .and_then(|mut index| std::io::Read::read_to_end(&mut index, &mut text));
+    read.map(|_| named(&text)).unwrap_or_default().into_iter().collect()
+}
+
+/// The file that names are kept in.
+const INDEX: &str = "session_index.jsonl";
+
+fn named(text: &[u8]) -> Vec<(ThreadId, String)> {
     #[derive(Deserialize)]
     struct Line {
         id: String,
         thread_name: Option<String>,
     }
-    let mut names = HashMap::new();
-    for root in roots {
-        let text = fs::read(root.join("session_index.jsonl")).unwrap_or_default();
-        for line in text.split(|byte| *byte == b'\n') {
-            if let Ok(Line { id, thread_name: Some(name) }) = serde_json::from_slice(line) {
-                names.insert(ThreadId::new(id), name);
-            }
-        }
-    }
-    names
+    let lines = text.split(|byte| *byte == b'\n');
+    let lines = lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok());
+    lines.filter_map(|line| Some((ThreadId::new(line.id), line.thread_name?))).collect()
 }
 
 /// The file of a session: by path, by id, or by the beginning (or the end) of an id.
@@ -203,6 +241,7 @@ fn describe(path: &Path, data: &fs::Metadata, archived: bool) -> SessionFile {
         archived,
         size: data.len(),
         modified_ms: since.map_or(0, |since| since.as_millis() as i64),
+        within: None,
     }
 }
 
@@ -294,6 +333,48 @@ mod tests {
         assert_eq!(error.to_string(), "`01a1` is the beginning of 2 sessions");
         let error = resolve("01a1e0ff", &roots).unwrap_err();
         assert_eq!((error.code(), error.hint().is_some()), ("not_found", true));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_leads_out_of_a_home_is_not_found_and_not_opened_later() {
+        use std::os::unix::fs::symlink;
+        let other = home(&[&format!("sessions/2026/11/15/{}", rollout(B))]);
+        let theirs = other.path().join(format!("sessions/2026/11/15/{}", rollout(B)));
+        let own = home(&[
+            &format!("sessions/2026/11/15/{}", rollout(A)),
+            &format!("sessions/2026/11/15/{}.zst", rollout(&format!("{A}_{C}"))),
+        ]);
+        let day = own.path().join("sessions/2026/11/15");
+        symlink(&theirs, day.join(rollout(B))).unwrap();
+        fs::hard_link(&theirs, day.join(rollout(C))).unwrap();
+        symlink(other.path().join("sessions"), own.path().join("sessions/linked")).unwrap();
+        symlink(other.path().join("sessions"), own.path().join("archived_sessions")).unwrap();
+        let pipe = day.join(rollout("01a1e0de-091e-7b70-a0eb-000000000000"));
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        let found = files_within(own.path()).unwrap();
+        let ids: Vec<_> =
+            found.iter().map(|file| file.thread_id.as_ref().unwrap().as_str()).collect();
+        assert_eq!(ids, [A, A]);
+        let chain = crate::session::chain(&found[0].path, &found);
+        crate::session::load_chain(&chain, crate::normalise::Options::default()).unwrap();
+        // It became a link, or lies behind one, after it was found.
+        fs::remove_file(&found[0].path).unwrap();
+        symlink(&theirs, &found[0].path).unwrap();
+        found[0].open().unwrap_err();
+        let options = crate::normalise::Options::default();
+        crate::session::load_chain(&chain, options.clone()).unwrap_err();
+        fs::remove_file(&found[0].path).unwrap();
+        fs::rename(own.path().join("sessions/2026"), own.path().join("kept")).unwrap();
+        fs::copy(&theirs, other.path().join("sessions/2026/11/15").join(rollout(A))).unwrap();
+        symlink(other.path().join("sessions/2026"), own.path().join("sessions/2026")).unwrap();
+        assert!(found[0].path.exists());
+        crate::session::load_chain(&chain, options).unwrap_err();
+        // Names are taken from no link either.
+        let index = "{\"id\":\"x\",\"thread_name\":\"theirs\"}\n";
+        fs::write(other.path().join(INDEX), index).unwrap();
+        symlink(other.path().join(INDEX), own.path().join(INDEX)).unwrap();
+        assert!(names_within(own.path()).is_empty());
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub mod error;
 
 pub mod clock;
 
+pub mod plain;
+
 pub mod record;
 
 pub mod line;

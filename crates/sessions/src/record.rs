@@ -11,7 +11,7 @@ mod source;
 use std::io::{self, Read};
 
 use self::elide::Elider;
-pub use self::source::{Source, is_packed, open};
+pub use self::source::{Source, is_packed, open, open_file, open_within};
 
 /// How the reader bounds its memory.
 #[derive(Clone, Copy, Debug)]

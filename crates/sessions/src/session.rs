@@ -56,11 +56,13 @@ pub struct Segment {
     pub path: PathBuf,
     /// Lines from this ordinal on belong to another way that the thread took.
     pub end: Option<u64>,
+    /// The home that it must lie in when it is opened, as for [`SessionFile::within`].
+    pub within: Option<PathBuf>,
 }
 
 impl Segment {
     fn whole(path: &Path) -> Self {
-        Self { path: path.to_owned(), end: None }
+        Self { path: path.to_owned(), end: None, within: None }
     }
 }
 
@@ -70,15 +72,17 @@ const GENERATIONS: usize = 64;
 /// The files of a session, oldest first: since 0.153 forks and reverts only point to what they
 /// begin with. One that is not among `files` is left out.
 pub fn chain(path: &Path, files: &[SessionFile]) -> Vec<Segment> {
-    let mut chain = vec![Segment::whole(path)];
-    while let Some(base) = chain.last().and_then(|segment| base_of(&segment.path)) {
+    let within = files.iter().find(|file| file.path == path).and_then(|file| file.within.clone());
+    let mut chain = vec![Segment { within, ..Segment::whole(path) }];
+    while let Some(base) = chain.last().and_then(base_of) {
         let parent = base.thread_id.as_deref().and_then(|id| find::base(files, id));
         let Some(parent) = parent.filter(|parent| parent.path != path) else { break };
         if chain.len() == GENERATIONS || chain.iter().any(|known| known.path == parent.path) {
             break;
         }
         // An end that a later fork set higher does not bring back what an earlier one left out.
-        chain.push(Segment { path: parent.path.clone(), end: base.end_ordinal_exclusive });
+        let (path, within) = (parent.path.clone(), parent.within.clone());
+        chain.push(Segment { path, end: base.end_ordinal_exclusive, within });
     }
     chain.reverse();
     chain
@@ -95,7 +99,7 @@ pub fn stream_chain(
     let mut normaliser = Normaliser::new(options, emit);
     for (index, segment) in chain.iter().enumerate() {
         normaliser.inherit(index + 1 < chain.len());
-        let source = record::open(&segment.path)?;
+        let source = record::open_within(&segment.path, segment.within.as_deref())?;
         let mut records = Records::new(source, Limits::default());
         while let Some(record) = records.next().map_err(read_error(&segment.path))? {
             let line = Envelope::read(&record);
@@ -113,8 +117,8 @@ pub fn stream_chain(
 }
 
 /// What the head of a file points to.
-fn base_of(path: &Path) -> Option<HistoryBase> {
-    let source = record::open(path).ok()?;
+fn base_of(segment: &Segment) -> Option<HistoryBase> {
+    let source = record::open_within(&segment.path, segment.within.as_deref()).ok()?;
     let limits = Limits { line: 1 << 20, string: 4 << 10 };
     let mut records = Records::new(source, limits);
     let record = records.next().ok()??;

@@ -127,7 +127,7 @@ impl Reader {
     }
 
     fn whole(&mut self, file: &SessionFile, facts: &mut Facts) -> Result<Counts, Error> {
-        let mut handle = File::open(&file.path).map_err(read_error(&file.path))?;
+        let mut handle = file.open()?;
         self.buffer.resize(WHOLE as usize, 0);
         let read = fill(&mut handle, &mut self.buffer).map_err(read_error(&file.path))?;
         self.buffer.truncate(read);
@@ -140,7 +140,7 @@ impl Reader {
     }
 
     fn ends(&mut self, file: &SessionFile, facts: &mut Facts) -> Result<(), Error> {
-        let mut handle = File::open(&file.path).map_err(read_error(&file.path))?;
+        let mut handle = file.open()?;
         let mut read = |from: u64, length: u64, buffer: &mut Vec<u8>| {
             buffer.resize(length as usize, 0);
             let result = handle.seek(SeekFrom::Start(from)).and_then(|_| fill(&mut handle, buffer));
@@ -167,7 +167,7 @@ impl Reader {
     ) -> Result<Option<Counts>, Error> {
         let limit = if exact || file.size <= WHOLE { 64 << 20 } else { LONG_HEAD };
         self.buffer.clear();
-        let source = record::open(&file.path)?;
+        let source = record::open_within(&file.path, file.within.as_deref())?;
         let broken = source.take(limit).read_to_end(&mut self.buffer).is_err();
         facts.head(&self.buffer);
         let is_whole = !broken && (self.buffer.len() as u64) < limit;
@@ -196,7 +196,7 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
 
 /// Counts the lines of a long file, block by block.
 fn count(file: &SessionFile) -> Result<Counts, Error> {
-    let mut source = File::open(&file.path).map_err(read_error(&file.path))?;
+    let mut source = file.open()?;
     let mut counts = Counts::default();
     let (mut buffer, mut kept) = (vec![0; 1 << 20], 0);
     loop {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use bindery_daemon::config::{Backend, Config, Flags};
 use bindery_daemon::logging;
+use bindery_daemon::private;
 use bindery_daemon::serve::{Leave, Server, check};
 use bindery_daemon::traces::Traces;
 use bindery_daemon::workers::Program;
@@ -90,7 +91,14 @@ impl Serve {
             exit_with_parent: self.exit_with_parent,
         };
         let env = |name: &str| std::env::var(name).ok();
-        let config = Config::load(self.config.as_deref(), env, flags).map_err(hinted)?;
+        let mut config = Config::load(self.config.as_deref(), env, flags).map_err(hinted)?;
+        if let Some(folder) = &temporary {
+            // It goes with what it opens.
+            config.store.key_file = Some(folder.path().join("store.key"));
+        }
+        if !self.exit_with_parent {
+            private::keep_to_ourselves();
+        }
         if self.check {
             return show_check(config).await;
         }
@@ -112,13 +120,10 @@ impl Serve {
         let address = server.address()?;
         let backend = server.app().runner.workers().describe().await;
         if self.announce {
-            let token = match &server.first_token {
-                Some(token) => token.clone(),
-                None => std::fs::read_to_string(server.app().config.data.join("token"))?,
-            };
+            let token = server.announced_token().await.map_err(hinted)?;
             let line = json!({
                 "url": format!("http://{address}"),
-                "token": token.trim(),
+                "token": token,
                 "pid": std::process::id(),
                 "backend": backend,
             });
@@ -129,8 +134,7 @@ impl Serve {
         let mut err = std::io::stderr();
         writeln!(err, "Serving {backend} at http://{address}")?;
         if let Some(token) = &server.first_token {
-            let file = server.app().config.data.join("token");
-            writeln!(err, "Token, shown once and kept in {}: {token}", file.display())?;
+            writeln!(err, "Token, shown this once and kept nowhere: {token}")?;
         }
         Ok(())
     }

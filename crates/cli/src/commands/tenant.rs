@@ -127,7 +127,10 @@ async fn act(data: &Path, tenants: &Tenants, action: Action) -> anyhow::Result<T
             let folders = [new.codex_home.clone(), new.root.clone()];
             let tenant = tenants.add(&name, new).await.map_err(hinted)?;
             for folder in folders {
-                make_data(&folder).map_err(hinted)?;
+                // One that is there is whoever's it is, and stays as it is.
+                if !folder.exists() {
+                    make_data(&folder).map_err(hinted)?;
+                }
             }
             let token = tenants.token(&tenant, "first token", false).await.map_err(hinted)?;
             Ok(Told::Added { tenant: Box::new(tenant), token })

@@ -90,6 +90,9 @@ mod routes;
 mod tenant;
 
 #[cfg(target_os = "linux")]
+mod isolation;
+
+#[cfg(target_os = "linux")]
 mod parent;
 
 #[cfg(target_os = "linux")]

@@ -26,6 +26,17 @@ pub struct Dial {
     /// How often to ask an idle server whether it is still there; after three silent times it is
     /// not.
     pub keepalive: Duration,
+    /// Who must be at the other end of a unix socket; anybody when it does not say.
+    pub peer: Option<Peer>,
+}
+
+/// A process at the other end of a unix socket, as the system tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The user that it runs as.
+    pub user: u32,
+    /// The process group that it belongs to.
+    pub group: i32,
 }
 
 impl Dial {
@@ -38,6 +49,7 @@ impl Dial {
             deadline: Duration::from_secs(10),
             message_limit: LINE_LIMIT,
             keepalive: Duration::from_secs(20),
+            peer: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
 use super::Transport;
-use super::dial::{Dial, failed, refused};
+use super::dial::{Dial, Peer, failed, refused};
 use super::ws;
 use crate::error::Error;
 
@@ -22,6 +22,19 @@ pub(super) async fn connect(dial: &Dial, path: Option<&Path>) -> Result<Transpor
     let stream = UnixStream::connect(&path)
         .await
         .map_err(|err| failed(dial, format!("`{}`: {err}", path.display())))?;
+    if let Some(peer) = dial.peer {
+        check(&stream, peer).map_err(|why| refused(dial, &why))?;
+    }
     // The host is never looked at, but a request without one is no request.
     ws::over(dial, Box::new(stream), "localhost", "/").await
+}
+
+/// Whether the process that listens is the one that is meant: a path says only where it was.
+fn check(stream: &UnixStream, wanted: Peer) -> Result<(), String> {
+    let told = stream.peer_cred().map_err(|err| format!("who listens there is not told: {err}"))?;
+    let pid = told.pid().and_then(rustix::process::Pid::from_raw);
+    let group = pid.and_then(|pid| rustix::process::getpgid(Some(pid)).ok());
+    let group = group.map(|group| group.as_raw_nonzero().get());
+    let is_meant = told.uid() == wanted.user && group == Some(wanted.group);
+    is_meant.then_some(()).ok_or_else(|| "another process listens there".to_owned())
 }

@@ -18,6 +18,17 @@ pub(super) fn usual(env: impl Fn(&str) -> Option<String>, root: &Path) -> PathBu
     share.join("bindery").join(format!("{name}-{hash}"))
 }
 
+/// The key of the store: among the user's settings, away from what it opens. A user without a home
+/// has it beside the data folder.
+pub(super) fn key(env: impl Fn(&str) -> Option<String>, data: &Path) -> PathBuf {
+    let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || folder("HOME").map(|home| home.join(".config"));
+    match folder("XDG_CONFIG_HOME").or_else(home) {
+        Some(settings) => settings.join("bindery").join("store.key"),
+        None => data.with_extension("key"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

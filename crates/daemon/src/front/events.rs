@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::Calls;
+use super::folders::TurnFolder;
 use super::hub::Questions;
 use super::request::CallRequest;
 
@@ -27,6 +28,8 @@ pub type Frame = String;
 pub struct Events {
     step: Option<Step>,
     named: Named,
+    /// Where the turn runs.
+    folder: TurnFolder,
     questions: Asked,
     spec: Spec,
     /// Gathers instead of sending parts.
@@ -103,7 +106,7 @@ impl Drop for Named {
 impl Events {
     pub(super) fn new(
         call: Call,
-        named: Named,
+        (named, folder): (Named, TurnFolder),
         questions: Asked,
         backend: &str,
         request: &CallRequest,
@@ -122,7 +125,7 @@ impl Events {
         let (echo, pacer) = (EchoFilter::default(), Pacer::default());
         let patience = if request.settings.session_at_once { Duration::ZERO } else { LINGER };
         let opening = Some((frame("session", &session), Instant::now() + patience));
-        Self { step, named, questions, spec, gather, echo, pacer, opening, ahead, sent: 0 }
+        Self { step, named, folder, questions, spec, gather, echo, pacer, opening, ahead, sent: 0 }
     }
 
     /// The name of the call, by which it can be steered.
@@ -148,7 +151,7 @@ impl Events {
             match happened {
                 Happened::Asked(question) => self.tell("interrupt", &question),
                 Happened::Withdrawn(id) => self.tell("withdrawn", &json!({ "id": id })),
-                Happened::Part(part) => self.take(part),
+                Happened::Part(part) => self.confine(part),
                 Happened::Due => self.release(),
                 Happened::Ended => self.end(),
             }
@@ -160,6 +163,21 @@ impl Events {
         let opening = self.opening.as_ref().map(|(_, until)| *until);
         let parts = self.pacer.due().map(Instant::from_std);
         opening.into_iter().chain(parts).min()
+    }
+
+    /// A turn whose folder is no longer where it was is stopped, and says so.
+    fn confine(&mut self, part: Part) {
+        if let Some(err) = self.folder.lost() {
+            if let Some(control) = self.named.calls.get(&self.named.call_id) {
+                control.interrupt();
+            }
+            let error = json!({
+                "message": err.to_string(), "kind": err.code(), "hint": err.hint(),
+            });
+            self.take(Part::Error { error });
+        }
+        self.folder.told(&part);
+        self.take(part);
     }
 
     fn take(&mut self, part: Part) {

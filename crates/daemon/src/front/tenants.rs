@@ -5,16 +5,13 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bindery_client::interrupts::Interrupts;
 use bindery_client::pool::{Pool, PoolSettings, Stats, WorkerKey};
 use bindery_client::transport::stdio::Launch;
-use bindery_core::call::CallOptions;
 use bindery_core::spec::PROVIDER_KEY;
-use bindery_core::wire::app_server::input::UserInput;
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
@@ -23,8 +20,8 @@ use super::reach::{self, Reach};
 use super::request::{CallRequest, FrontSettings};
 use crate::config::Config;
 use crate::error::Error;
-use crate::tenant::{Tenant, confined, within};
-use crate::turns::steering;
+use crate::files::TenantFiles;
+use crate::tenant::{Tenant, ThreadFolder, distrust};
 use crate::workers::Workers;
 
 /// The fronts of all tenants; clones share them.
@@ -45,6 +42,16 @@ pub struct Admitted {
     pub backend: &'static str,
     /// The call.
     pub request: CallRequest,
+    /// Whose files it may name, and where it runs; none where nothing is held to a root.
+    pub bounds: Option<Bounds>,
+}
+
+/// What a call is held to.
+pub struct Bounds {
+    /// The folder it runs in.
+    pub folder: ThreadFolder,
+    /// The tenant's files.
+    pub files: TenantFiles,
 }
 
 impl Fronts {
@@ -93,10 +100,16 @@ impl Fronts {
     /// Checks what a call asks for, and finds its worker.
     pub fn admit(&self, tenant: &Tenant, mut request: CallRequest) -> Result<Admitted, Error> {
         let (backend, key) = self.place(tenant, &request.settings)?;
-        if !self.config.exit_with_parent {
-            check(tenant, &mut request)?;
-        }
-        Ok(Admitted { front: self.of(tenant), key, backend, request })
+        let bounds = match self.config.exit_with_parent {
+            true => None,
+            false => {
+                let folder = check(tenant, backend, &mut request)?;
+                let files = TenantFiles::new(&self.config, tenant);
+                files.check(&request.options())?;
+                Some(Bounds { folder, files })
+            }
+        };
+        Ok(Admitted { front: self.of(tenant), key, backend, request, bounds })
     }
 
     /// The backend of a call with these settings, and the kind of worker that it runs on.
@@ -155,7 +168,7 @@ fn seal(launch: &mut Launch) {
 }
 
 /// Holds a call to the tenant's policy and root.
-fn check(tenant: &Tenant, request: &mut CallRequest) -> Result<(), Error> {
+fn check(tenant: &Tenant, backend: &str, request: &mut CallRequest) -> Result<ThreadFolder, Error> {
     let settings = &tenant.settings;
     let mut options = request.options();
     let metadata = options.provider_options.get_or_insert_default();
@@ -180,27 +193,20 @@ fn check(tenant: &Tenant, request: &mut CallRequest) -> Result<(), Error> {
         Some(Value::String(cwd)) => Some(cwd.as_str()),
         Some(_) => return Err(Error::invalid("cwd", "it must be text")),
     };
-    let cwd = confined(&settings.root, cwd)?;
-    own.insert("cwd".to_owned(), Value::from(cwd.display().to_string()));
+    let folder = ThreadFolder::choose(&settings.root, cwd)?;
+    own.insert("cwd".to_owned(), Value::from(folder.path().display().to_string()));
+    if backend == "codex"
+        && let Some(config) = distrust(tenant, folder.path())
+    {
+        own.insert("config".to_owned(), Value::Object(config));
+    }
     metadata.insert(PROVIDER_KEY.to_owned(), Value::Object(own));
-    own_files(&settings.root, &options)?;
     request.set(options);
-    Ok(())
+    Ok(folder)
 }
 
 /// Names beside ours under which options are read.
 const ALIASES: [&str; 2] = ["bindery", "@janole/ai-sdk-provider-codex-asp"];
-
-/// Files that a prompt names by path are read by the worker, so they must be the tenant's.
-pub fn own_files(root: &Path, options: &CallOptions) -> Result<(), Error> {
-    // A call that only brings answers has no input of its own, and names no files.
-    let Ok(input) = steering(options) else { return Ok(()) };
-    let paths = input.iter().filter_map(|input| match input {
-        UserInput::LocalImage { path, .. } | UserInput::Skill { path, .. } => Some(path),
-        UserInput::Text { .. } | UserInput::Image { .. } | UserInput::Mention { .. } => None,
-    });
-    paths.map(String::as_str).try_for_each(|path| within(root, path))
-}
 
 #[cfg(test)]
 mod tests {

@@ -23,6 +23,7 @@ use super::extract::Path;
 use super::sse;
 use super::turns::NewPrompt;
 use crate::error::Error;
+use crate::files::TenantFiles;
 use crate::front::Events;
 use crate::front::request::{CallRequest, FrontSettings};
 use crate::tenant::Caller;
@@ -44,8 +45,8 @@ pub async fn stream(
     Body(request): Body<CallRequest>,
 ) -> Result<Response, Error> {
     let admitted = app.fronts.admit(&caller.tenant, request)?;
-    let (front, key) = (admitted.front, admitted.key);
-    let events = front.stream(&key, admitted.backend, admitted.request).await?;
+    let front = admitted.front.clone();
+    let events = front.stream(admitted).await?;
     let quiet = QUIET.min(Duration::from_secs(app.config.http.keep_alive_seconds.max(1)));
     let mut sending = Sending { events, quiet, stop: app.stop.clone() };
     // The head goes with the first events: each alone would wake the reader.
@@ -94,7 +95,7 @@ pub async fn prepare(
     Body(request): Body<CallRequest>,
 ) -> Result<StatusCode, Error> {
     let admitted = app.fronts.admit(&caller.tenant, request)?;
-    admitted.front.prepare(&admitted.key, admitted.request).await?;
+    admitted.front.clone().prepare(admitted).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -127,10 +128,13 @@ pub async fn steer(
     let settings = Map::new();
     let prompt = NewPrompt { input, settings, tools: None, output_schema: None };
     let call = prompt.call()?;
+    let mut input = steering(&call)?;
     if !app.config.exit_with_parent {
-        crate::front::own_files(&caller.tenant.settings.root, &call)?;
+        let files = TenantFiles::new(&app.config, &caller.tenant);
+        files.check(&call)?;
+        input = files.take(input).await?;
     }
-    control.steer(steering(&call)?).await?;
+    control.steer(input).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -44,10 +44,14 @@ pub async fn list(
 ) -> Result<Response, Error> {
     let limit = query.limit.unwrap_or(50).clamp(1, 500) as usize;
     let archived = query.archived.unwrap_or(false);
-    let roots = roots(&caller);
+    let home = home(&caller);
     let before = query.before.as_deref().map(|next| place_from_name("before", next));
     let before = before.transpose()?;
-    let mut listed = blocking(move || Catalogue::default().list(&roots, false)).await?;
+    let mut listed = blocking(move || match home {
+        Some(home) => Catalogue::default().list_within(&home),
+        None => Ok(Vec::new()),
+    })
+    .await?;
     listed.retain(|summary| archived || !summary.archived);
     listed.retain(|summary| before.as_ref().is_none_or(|before| place(summary) < *before));
     listed.sort_by_cached_key(|summary| std::cmp::Reverse(place(summary)));
@@ -88,21 +92,40 @@ pub async fn transcript(
     Ok(json(StatusCode::OK, &session.transcript))
 }
 
-fn roots(caller: &Caller) -> Vec<PathBuf> {
+/// The tenant's home. One that is not there yet has no sessions.
+fn home(caller: &Caller) -> Option<PathBuf> {
     let home = &caller.tenant.settings.codex_home;
-    // A home that is not there yet has no sessions.
-    home.is_dir().then(|| home.clone()).into_iter().collect()
+    home.is_dir().then(|| home.clone())
 }
 
 /// The file of the session of exactly this name, among all of the tenant's.
 async fn resolve(caller: &Caller, id: String) -> Result<(SessionFile, Vec<SessionFile>), Error> {
-    let roots = roots(caller);
-    let all = blocking(move || find::files(&roots)).await?;
+    let home = home(caller);
+    let files = move || home.map_or(Ok(Vec::new()), |home| find::files_within(&home));
+    let all = blocking(files).await?;
     let current = find::current(all.clone());
     let named =
         |file: &SessionFile| file.thread_id.as_ref().is_some_and(|known| known.as_str() == id);
     let found = current.into_iter().rfind(named);
     Ok((found.ok_or_else(|| Error::not_found("session", &id))?, all))
+}
+
+/// Refuses a session whose file is a link or has a second name: a worker would follow it to wherever
+/// it leads. One that is not there is the worker's to tell.
+pub(super) async fn refuse_linked(caller: &Caller, id: &str) -> Result<(), Error> {
+    let Some(home) = home(caller) else { return Ok(()) };
+    let id = id.to_owned();
+    let named = move |files: &[SessionFile]| {
+        files.iter().any(|file| file.thread_id.as_ref().is_some_and(|known| known.as_str() == id))
+    };
+    let linked = blocking(move || {
+        let all = find::files(std::slice::from_ref(&home))?;
+        Ok(named(&all) && !named(&find::files_within(&home)?))
+    });
+    match linked.await? {
+        true => Err(Error::invalid("sessionId", "its file is a link, or has another name")),
+        false => Ok(()),
+    }
 }
 
 /// Where its file is, is nobody's business.

@@ -12,12 +12,13 @@ use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::{Path, Query};
 use super::pages::{Page, PageQuery};
+use super::sessions;
 use super::turns::{TurnView, submit};
 use super::uploads;
 use crate::clock::{self, Millis};
 use crate::error::Error;
 use crate::store::{Change, StoreError, ThreadRow, TurnKind};
-use crate::tenant::{Caller, confined};
+use crate::tenant::{Caller, ThreadFolder};
 use crate::turns::NewTurn;
 
 /// A thread.
@@ -95,6 +96,9 @@ pub async fn create(
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
     let row = make(&app, &caller, new, None)?;
+    if let Some(session) = &row.session {
+        sessions::refuse_linked(&caller, session).await?;
+    }
     add(&app, &row).await?;
     Ok(json(StatusCode::CREATED, &ThreadView::from(row)))
 }
@@ -128,7 +132,7 @@ pub fn make(
     if !new.session_id.iter().all(|id| !id.is_empty() && id.len() <= 64 && id.bytes().all(fine)) {
         return Err(Error::invalid("sessionId", "it is no name of a session"));
     }
-    let cwd = confined(&settings.root, new.cwd.as_deref())?;
+    let folder = ThreadFolder::choose(&settings.root, new.cwd.as_deref())?;
     let now = clock::now();
     Ok(ThreadRow {
         id: format!("thr_{}", Uuid::now_v7().simple()),
@@ -136,7 +140,7 @@ pub fn make(
         session: new.session_id,
         backend: app.runner.workers().backend(new.backend.as_deref())?.to_owned(),
         title: new.title,
-        cwd: cwd.display().to_string(),
+        cwd: folder.path().display().to_string(),
         settings: Value::Object(new.settings),
         tools: Value::Array(new.tools),
         fork,

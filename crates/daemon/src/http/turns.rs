@@ -20,7 +20,7 @@ use super::threads::find as find_thread;
 use super::uploads;
 use crate::clock::Millis;
 use crate::error::{Error, FORGOTTEN};
-use crate::front::own_files;
+use crate::files::TenantFiles;
 use crate::store::{ThreadRow, TurnKind, TurnRow, TurnState};
 use crate::tenant::Caller;
 use crate::turns::{NewTurn, steering};
@@ -144,7 +144,7 @@ fn checked(
     mut new: NewPrompt,
 ) -> Result<CallOptions, Error> {
     if !app.config.exit_with_parent {
-        own_files(&caller.tenant.settings.root, &new.call()?)?;
+        TenantFiles::new(&app.config, &caller.tenant).check(&new.call()?)?;
     }
     uploads::resolve(app, &caller.tenant, thread, &mut new.input)?;
     new.call()
@@ -263,7 +263,11 @@ pub async fn steer(
     let settings = Map::new();
     let prompt = NewPrompt { input: steer.input, settings, tools: None, output_schema: None };
     let call = checked(&app, &caller, &row.thread, prompt)?;
-    app.runner.steer(&row, steering(&call)?).await?;
+    let mut input = steering(&call)?;
+    if !app.config.exit_with_parent {
+        input = TenantFiles::new(&app.config, &caller.tenant).take(input).await?;
+    }
+    app.runner.steer(&row, input).await?;
     Ok(json(StatusCode::ACCEPTED, &json!({ "turnId": row.id })))
 }
 

@@ -24,7 +24,7 @@ use crate::tenant::{Caller, Tenant};
 pub const ROUTE: &str = "/v1/uploads";
 
 /// Types that Codex reads, how such files begin, and how we call them.
-const KINDS: [(&str, &[u8], &str); 4] = [
+pub(crate) const KINDS: [(&str, &[u8], &str); 4] = [
     ("image/png", b"\x89PNG\r\n\x1a\n", "png"),
     ("image/jpeg", b"\xff\xd8\xff", "jpg"),
     ("image/gif", b"GIF8", "gif"),

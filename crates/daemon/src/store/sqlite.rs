@@ -11,6 +11,8 @@ mod read;
 
 mod row;
 
+mod sealing;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -25,6 +27,8 @@ use super::{
     Store, StoreError, Stored, ThreadRow, TokenRow, TurnRow, WorkerRow,
 };
 use crate::clock::Millis;
+use crate::private;
+use crate::seal::StoreKey;
 use crate::tenant::Tenant;
 
 /// Commits that may wait for the writer.
@@ -55,6 +59,7 @@ pub struct Sqlite {
 struct Inner {
     path: PathBuf,
     sync: Sync,
+    key: Arc<StoreKey>,
     jobs: Mutex<Option<mpsc::Sender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Those that nobody uses just now; a daemon that rests needs none.
@@ -65,16 +70,24 @@ struct Inner {
 
 impl Sqlite {
     /// Opens the store, makes it if it is not there, and brings it up to date.
-    pub fn open(path: &Path, sync: Sync) -> Result<Self, StoreError> {
+    ///
+    /// Secrets in it are sealed with the key in `key_file`, which is made if there is none and
+    /// nothing is sealed yet.
+    pub fn open(path: &Path, sync: Sync, key_file: &Path) -> Result<Self, StoreError> {
+        // The files beside it get the rights that it has.
+        private::make_file(path).map_err(|err| StoreError::Database(err.to_string()))?;
         let mut writer = connect(path, sync)?;
         schema::migrate(&mut writer)?;
+        let key = Arc::new(sealing::key(&mut writer, key_file)?);
+        let sealer = key.clone();
         let (jobs, queue) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("store".to_owned());
         let failed = |err: std::io::Error| StoreError::Database(err.to_string());
-        let writer = thread.spawn(move || write::run(writer, queue)).map_err(failed)?;
+        let writer = thread.spawn(move || write::run(writer, queue, &sealer)).map_err(failed)?;
         let inner = Inner {
             path: path.to_owned(),
             sync,
+            key,
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             readers: Mutex::default(),
@@ -127,17 +140,18 @@ impl Store for Sqlite {
     }
 
     fn tenants(&self) -> Stored<Vec<Tenant>> {
-        self.read(read::tenants)
+        let key = self.inner.key.clone();
+        self.read(move |db| read::tenants(db, &key))
     }
 
     fn tenant(&self, id: &str) -> Stored<Option<Tenant>> {
-        let id = id.to_owned();
-        self.read(move |db| read::tenant(db, &id))
+        let (id, key) = (id.to_owned(), self.inner.key.clone());
+        self.read(move |db| read::tenant(db, &id, &key))
     }
 
     fn token(&self, hash: &str) -> Stored<Option<(TokenRow, Tenant)>> {
-        let hash = hash.to_owned();
-        self.read(move |db| read::token(db, &hash))
+        let (hash, key) = (hash.to_owned(), self.inner.key.clone());
+        self.read(move |db| read::token(db, &hash, &key))
     }
 
     fn tokens(&self, tenant: &str) -> Stored<Vec<TokenRow>> {

@@ -10,23 +10,37 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::store::{ThreadRow, TurnRow};
+use crate::tenant::{Tenant, distrust};
 
 /// The call of a turn. The same rows give the same call, whichever daemon asks.
-pub(super) fn of(thread: &ThreadRow, turn: &TurnRow) -> Result<CallOptions, Error> {
+pub(super) fn of(
+    tenant: &Tenant,
+    thread: &ThreadRow,
+    turn: &TurnRow,
+) -> Result<CallOptions, Error> {
     let options: CallOptions = serde_json::from_value(turn.request.clone())
         .map_err(|err| Error::invalid("request", err.to_string()))?;
-    within(thread, options)
+    within(tenant, thread, options)
 }
 
 /// How a thread begins when what runs in it first is no call.
-pub(super) fn beginning(thread: &ThreadRow) -> Result<ThreadStart, Error> {
+pub(super) fn beginning(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadStart, Error> {
     let options = CallOptions { prompt: Prompt::user("begin"), ..CallOptions::default() };
-    let plan = plan(&within(thread, options)?, &context(thread))?;
+    let plan = plan(&within(tenant, thread, options)?, &context(thread))?;
     let tools = Some(plan.dynamic_tools).filter(|tools| !tools.is_empty());
     Ok(ThreadStart { settings: plan.thread_settings, ephemeral: None, dynamic_tools: tools })
 }
 
-fn within(thread: &ThreadRow, mut options: CallOptions) -> Result<CallOptions, Error> {
+/// What Codex may not take from the files of the thread's project, as overrides of its settings.
+pub(super) fn overrides(tenant: &Tenant, thread: &ThreadRow) -> Option<Map<String, Value>> {
+    (thread.backend == "codex").then(|| distrust(tenant, thread.cwd.as_ref())).flatten()
+}
+
+fn within(
+    tenant: &Tenant,
+    thread: &ThreadRow,
+    mut options: CallOptions,
+) -> Result<CallOptions, Error> {
     if options.tools.is_none() && thread.tools.as_array().is_some_and(|tools| !tools.is_empty()) {
         let tools = serde_json::from_value(thread.tools.clone());
         options.tools = tools.map_err(|err| Error::invalid("tools", err.to_string()))?;
@@ -36,6 +50,10 @@ fn within(thread: &ThreadRow, mut options: CallOptions) -> Result<CallOptions, E
     let mut merged = thread.settings.as_object().cloned().unwrap_or_default();
     merged.extend(own.as_object().cloned().unwrap_or_default());
     merged.insert("cwd".to_owned(), json!(thread.cwd));
+    if let Some(config) = overrides(tenant, thread) {
+        // In the place of all others: a tenant that gets these may not have any of its own.
+        merged.insert("config".to_owned(), Value::Object(config));
+    }
     place(&mut merged, thread);
     *own = Value::Object(merged);
     Ok(options)

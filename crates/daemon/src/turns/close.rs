@@ -51,7 +51,10 @@ impl Flow<'_> {
         thread_usage: Option<Value>,
         why: &str,
     ) -> Result<(), Error> {
-        let state = ending.state(self.error.is_some());
+        let state = match self.confinement.is_broken() {
+            true => TurnState::Failed,
+            false => ending.state(self.error.is_some()),
+        };
         let error = self.error.clone().filter(|_| state == TurnState::Failed);
         let error = error.as_ref().map(problem);
         let at = clock::now();

@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 
 use super::Inner;
 use super::close::Ending;
+use super::confine::Confinement;
 use super::lane::Job;
 use super::log::Kind;
 use super::open::{Opened, Scene, thread_usage};
@@ -41,6 +42,7 @@ pub(super) struct Flow<'a> {
     hooked: std::collections::BTreeSet<String>,
     /// The error that ended it, if one did.
     pub(super) error: Option<serde_json::Value>,
+    pub(super) confinement: Confinement,
     stopping: bool,
 }
 
@@ -78,6 +80,9 @@ impl Inner {
             }
         }
         let flow = Flow::new(self, &scene).await?;
+        if let Some(err) = flow.confinement.broken().filter(|_| !job.adopt) {
+            return flow.fail(&err).await;
+        }
         if scene.turn.kind == TurnKind::Compact {
             return flow.compact(job.adopt).await;
         }
@@ -117,6 +122,7 @@ impl<'a> Flow<'a> {
             announced: HashSet::new(),
             hooked,
             error: None,
+            confinement: Confinement::of(inner, scene),
             stopping: false,
         })
     }
@@ -125,6 +131,9 @@ impl<'a> Flow<'a> {
         let mut opened = opened;
         for attempt in 0.. {
             self.bind(&opened.turn).await?;
+            // The worker has opened the folder meanwhile, or long ago.
+            let moved = self.confined(&opened.turn, Vec::new());
+            self.keep(&moved, Vec::new()).await?;
             match self.pump(&mut opened.turn).await? {
                 Cut::Ended => return Ok(()),
                 Cut::Stopping => return self.let_go(opened.turn).await,
@@ -196,6 +205,7 @@ impl<'a> Flow<'a> {
                 part = turn.next() => {
                     let Some(part) = part else { return Ok(Cut::Lost(lost)) };
                     let parts = burst(turn, part);
+                    let parts = self.confined(turn, parts);
                     match parts.iter().position(is_loss) {
                         _ if !lost.is_empty() => lost.extend(parts),
                         Some(at) => {

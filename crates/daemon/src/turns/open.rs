@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bindery_client::answerer::ByToken;
 use bindery_client::compaction::compact;
-use bindery_client::model::ModelSettings;
+use bindery_client::model::{InputFilter, ModelSettings, Unfiltered};
 use bindery_client::pool::Lease;
 use bindery_client::turn::{Adoption, Deadlines, Turn, TurnRequest};
 use bindery_core::ids::{ThreadId, TurnId};
@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::log::{Kind, events_of};
 use super::{Inner, Live, call};
 use crate::error::Error;
+use crate::files::TenantFiles;
 use crate::store::{
     InterruptFilter, InterruptRow, InterruptState, Store, ThreadRow, TurnKind, TurnRow,
 };
@@ -66,7 +67,7 @@ impl Inner {
     pub(super) async fn open(&self, scene: &Scene) -> Result<Opened, Error> {
         match scene.turn.kind {
             TurnKind::Prompt => {
-                let options = call::of(&scene.thread, &scene.turn)?;
+                let options = call::of(&scene.tenant, &scene.thread, &scene.turn)?;
                 let settings = self.settings(scene, call::context(&scene.thread));
                 let (tenant, backend) = (&scene.tenant, &scene.thread.backend);
                 let model = self.workers.model(tenant, backend, settings)?;
@@ -101,7 +102,7 @@ impl Inner {
             let turn = lease.server().adopt_turn(self.request(scene, thread), adoption)?;
             return Ok(Opened { turn, _lease: Some(lease) });
         }
-        let options = call::of(&scene.thread, &scene.turn)?;
+        let options = call::of(&scene.tenant, &scene.thread, &scene.turn)?;
         let mut context = call::context(&scene.thread);
         context.thread = ThreadSource::Fresh;
         let settings = self.settings(scene, context);
@@ -149,8 +150,13 @@ impl Inner {
         scene: &Scene,
         plan: bindery_core::map::prompt_to_turn::PlanContext,
     ) -> ModelSettings {
+        let input: Arc<dyn InputFilter> = match self.config.exit_with_parent {
+            true => Arc::new(Unfiltered),
+            false => Arc::new(TenantFiles::new(&self.config, &scene.tenant)),
+        };
         ModelSettings {
             plan,
+            input,
             deadlines: self.deadlines(),
             tools: self.hooks.tools(&scene.tenant),
             answerer: Arc::new(ByToken),
@@ -175,7 +181,7 @@ impl Inner {
             return Ok((self.lease(scene).await?, session(thread)?));
         }
         let lease = self.workers.lease(tenant, &thread.backend, None).await?;
-        let opened = lease.server().start_thread(&call::beginning(thread)?).await?;
+        let opened = lease.server().start_thread(&call::beginning(tenant, thread)?).await?;
         Ok((lease, opened.thread.id))
     }
 
@@ -184,8 +190,11 @@ impl Inner {
         let thread = session(&scene.thread)?;
         let backend = &scene.thread.backend;
         let lease = self.workers.lease(&scene.tenant, backend, Some(thread.as_str())).await?;
-        let settings =
-            ThreadSettings { cwd: Some(scene.thread.cwd.clone()), ..ThreadSettings::default() };
+        let settings = ThreadSettings {
+            cwd: Some(scene.thread.cwd.clone()),
+            config: call::overrides(&scene.tenant, &scene.thread),
+            ..ThreadSettings::default()
+        };
         let resume = ThreadResume { thread_id: thread, settings, exclude_turns: true };
         lease.server().resume_thread(&resume).await?;
         Ok(lease)

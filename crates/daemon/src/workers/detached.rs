@@ -1,8 +1,7 @@
 //! Workers that outlive us: started behind a guard, found again by their sockets.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +11,7 @@ use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::error::Error as ClientError;
 use bindery_client::pool::{Starter, WorkerKey};
 use bindery_client::transport::address::Address;
-use bindery_client::transport::dial::Dial;
+use bindery_client::transport::dial::{Dial, Peer};
 use bindery_client::transport::stdio::Launch;
 use futures_util::future::BoxFuture;
 use tokio::process::{ChildStdin, Command};
@@ -25,6 +24,7 @@ use super::{Kind, Kinds, Obituaries, Program};
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
+use crate::private::{make_file, make_folder};
 use crate::secret;
 use crate::store::{Change, Store, WorkerRow};
 
@@ -68,9 +68,9 @@ impl Detached {
         obituaries: Obituaries,
     ) -> Result<Arc<Self>, Error> {
         let workers = config.data.join("workers");
-        make_private(&workers).map_err(|err| Error::io(&workers, err))?;
+        make_folder(&workers)?;
         let lease = config.data.join("lease");
-        let file = File::create(&lease).map_err(|err| Error::io(&lease, err))?;
+        let file = make_file(&lease).map_err(|err| Error::io(&lease, err))?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(renew(file, stop.clone()));
         Ok(Arc::new(Self {
@@ -135,7 +135,7 @@ impl Detached {
     async fn provide(&self, key: WorkerKey) -> Result<AppServer, ClientError> {
         let kind = self.kind(&key).ok_or_else(|| failed("a worker of no known kind"))?;
         for row in self.rows(&kind).await.map_err(failed)? {
-            match dial(&row.socket).await {
+            match dial(&Folder::new(&self.workers, &row.id), &row.socket).await {
                 Ok(server) => {
                     tracing::info!(worker = row.id, tenant = row.tenant, "worker found again");
                     return Ok(server);
@@ -156,8 +156,9 @@ impl Detached {
         let socket = folder.socket(&id);
         let spawned =
             |source| ClientError::Spawn { program: launch.program.display().to_string(), source };
-        make_private(folder.path()).map_err(spawned)?;
-        socket.parent().map(make_private).transpose().map_err(spawned)?;
+        let made = |path: &Path| make_folder(path).map_err(std::io::Error::other);
+        made(folder.path()).map_err(spawned)?;
+        socket.parent().map(made).transpose().map_err(spawned)?;
         let row = WorkerRow {
             id: id.clone(),
             tenant: kind.tenant.clone(),
@@ -189,7 +190,8 @@ impl Detached {
         launch: &Launch,
     ) -> std::io::Result<()> {
         // The guard cuts it short when it grows too long.
-        let log = File::options().create(true).append(true).open(folder.log())?;
+        drop(make_file(&folder.log())?);
+        let log = File::options().append(true).open(folder.log())?;
         let mut command = Command::new(&self.program.executable);
         command.args(&self.program.guard).arg("--folder").arg(folder.path());
         command.arg("--lease").arg(&self.lease);
@@ -325,8 +327,8 @@ async fn reach(folder: &Folder, socket: &str) -> Result<AppServer, ClientError> 
         if let Some(status) = folder.obituary() {
             return Err(ClientError::Closed { status, stderr: String::new() });
         }
-        if tokio::net::UnixStream::connect(socket).await.is_ok() {
-            return dial(socket).await;
+        if worker(folder).is_ok() && tokio::net::UnixStream::connect(socket).await.is_ok() {
+            return dial(folder, socket).await;
         }
         if begin.elapsed() > START {
             let what = "the start of a worker".to_owned();
@@ -336,18 +338,22 @@ async fn reach(folder: &Folder, socket: &str) -> Result<AppServer, ClientError> 
     }
 }
 
-async fn dial(socket: &str) -> Result<AppServer, ClientError> {
+async fn dial(folder: &Folder, socket: &str) -> Result<AppServer, ClientError> {
     let mut dial = Dial::new(Address::Unix(Some(socket.into())));
     dial.deadline = GREET;
+    // A link in the place of the socket would lead to another tenant's worker.
+    dial.peer = Some(worker(folder)?);
     // Over a socket of this machine a connection is lost with its worker, or for a reason that a
     // new turn of ours finds out; both are seen to by whoever runs the turn.
     let options = ConnectOptions { reconnect: Duration::ZERO, ..ConnectOptions::default() };
     AppServer::dial(&dial, &options).await
 }
 
-/// Makes a folder that only we can look into.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
+/// The worker of a folder, as its guard has written it down: it leads the group of its processes.
+fn worker(folder: &Folder) -> Result<Peer, ClientError> {
+    let group = fs::read_to_string(folder.pid()).ok().and_then(|pid| pid.trim().parse().ok());
+    let group = group.ok_or_else(|| failed("its guard has not said which process it is"))?;
+    Ok(Peer { user: rustix::process::geteuid().as_raw(), group })
 }
 
 /// The number in the folder is the worker's only if the process of that number has its socket among

@@ -5,6 +5,12 @@ use std::path::{Path, PathBuf};
 /// A unix socket's path has room for about so many bytes.
 const SOCKET: usize = 100;
 
+/// Where sockets lie whose own folder is too deep.
+pub(super) fn far_sockets() -> PathBuf {
+    let user = rustix::process::getuid().as_raw();
+    std::env::temp_dir().join(format!("bindery-{user}"))
+}
+
 /// Paths of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
@@ -50,13 +56,13 @@ impl Folder {
         if near.as_os_str().len() <= SOCKET {
             return near;
         }
-        let user = rustix::process::getuid().as_raw();
-        std::env::temp_dir().join(format!("bindery-{user}")).join(id)
+        far_sockets().join(id)
     }
 
     /// How it ended, if it has.
     pub(super) fn obituary(&self) -> Option<String> {
-        let status = std::fs::read_to_string(self.exit()).ok()?;
+        // An empty file is one that its guard is about to write.
+        let status = std::fs::read_to_string(self.exit()).ok().filter(|text| !text.is_empty())?;
         // One that was killed did not say why.
         if status.starts_with("signal") || status.starts_with(super::guard::ENDED) {
             return Some(status.trim().to_owned());

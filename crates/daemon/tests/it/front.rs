@@ -160,3 +160,65 @@ async fn a_call_of_a_shared_server_is_held_to_the_tenants_root() {
 async fn tenant(stage: &Stage) -> bindery_daemon::tenant::Tenant {
     stage.app.tenants.find("default").await.unwrap()
 }
+
+/// A server that is shared, whose first tenant may not override anything, and a folder beside.
+async fn shared(codex: &RealCodex) -> Stage {
+    let stage = Stage::with(on(codex.program(), codex.home()), codex.project()).await;
+    let mut tenant = stage.app.tenants.find("default").await.unwrap();
+    tenant.settings.policy = bindery_daemon::tenant::Policy::default();
+    stage.app.tenants.set(&tenant).await.unwrap();
+    stage
+}
+
+fn call_in(cwd: &str) -> Value {
+    let mut request = call("hi");
+    let codex = json!({ "cwd": cwd, "sandbox": "workspace-write" });
+    request["options"]["providerOptions"] = json!({ "codex": codex });
+    request
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_starts_no_server_that_its_project_declares() {
+    let model = Model::start(Script::always("ok"));
+    let codex = RealCodex::with(&model, &Options::default());
+    let (project, ran) = (codex.project(), codex.user_home().join("ran"));
+    std::fs::create_dir_all(project.join(".codex")).unwrap();
+    let script = format!("touch {}; exec cat", ran.display());
+    let server = format!("[mcp_servers.c]\ncommand = '/bin/sh'\nargs = ['-c', '{script}']\n");
+    std::fs::write(project.join(".codex/config.toml"), server).unwrap();
+    let stage = shared(&codex).await;
+    assert_eq!(stage.post("/v1/language-model/prepare", &call_in("src")).await.status(), 204);
+    for cwd in ["src", "."] {
+        let events = Events::of(stage.post(STREAM, &call_in(cwd)).await).rest().await;
+        assert_eq!(events.last().unwrap().data, "[DONE]");
+        assert!(!ran.exists(), "the project's server was started in {cwd}");
+    }
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_stopped_when_its_folder_is_replaced() {
+    let script = Script::new([Reply::new([
+        Step::begin("one"),
+        Step::gate("swap"),
+        Step::text("two"),
+        Step::begin("three"),
+        Step::gate("never"),
+    ])]);
+    let model = Model::start(script);
+    let codex = RealCodex::with(&model, &Options::default());
+    let stage = shared(&codex).await;
+    let mut events = Events::of(stage.post(STREAM, &call_in("src")).await);
+    events.until("session").await;
+    tokio::time::timeout(HANG, model.wait_for_gate("swap", 1)).await.unwrap();
+    let folder = codex.project().join("src");
+    std::fs::rename(&folder, codex.project().join("kept")).unwrap();
+    std::os::unix::fs::symlink(codex.user_home(), &folder).unwrap();
+    model.open("swap");
+    let rest = events.rest().await;
+    let told = rest.iter().any(|event| event.data.contains("folder_moved"));
+    assert!(told, "{rest:#?}");
+    let response = stage.post(STREAM, &call_in("src")).await;
+    assert_eq!(response.status(), 422);
+    stage.end().await;
+}

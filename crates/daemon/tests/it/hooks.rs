@@ -119,7 +119,10 @@ impl Bench {
     /// Each tenant has webhooks at all of these.
     async fn new(tenants: &[&str], urls: &[&str], config: &WebhookConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(Sqlite::open(&folder.path().join("store"), Sync::Process).unwrap());
+        let store = Arc::new(
+            Sqlite::open(&folder.path().join("store"), Sync::Process, &folder.path().join("key"))
+                .unwrap(),
+        );
         for name in tenants {
             let mut settings = TenantSettings::new("/h".into(), "/r".into());
             let hook = |url: &&str| Webhook { url: (*url).into(), secret: "s".into() };
@@ -143,7 +146,8 @@ impl Bench {
         timeout(HANG, self.running).await.expect("it does not stop").unwrap();
         self.store.close().await.unwrap();
         let path = self.folder.path().join("store");
-        let store = Arc::new(Sqlite::open(&path, Sync::Process).unwrap());
+        let store =
+            Arc::new(Sqlite::open(&path, Sync::Process, &self.folder.path().join("key")).unwrap());
         Self::on(self.folder, store, config)
     }
 

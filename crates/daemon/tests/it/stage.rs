@@ -49,6 +49,7 @@ impl Stage {
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.data = data.path().join("data");
         config.root = Some(root);
+        config.store.key_file = Some(data.path().join("store.key"));
         let server = Server::start(config, nothing()).await.unwrap();
         Self::serving(server, data).await
     }

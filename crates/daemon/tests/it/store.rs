@@ -44,7 +44,10 @@ impl Bench {
 }
 
 fn open(folder: &TempDir) -> Arc<dyn Store> {
-    Arc::new(Sqlite::open(&folder.path().join("store"), Sync::Process).unwrap())
+    Arc::new(
+        Sqlite::open(&folder.path().join("store"), Sync::Process, &folder.path().join("key"))
+            .unwrap(),
+    )
 }
 
 fn thread(id: &str, tenant: &str) -> ThreadRow {
@@ -353,7 +356,7 @@ async fn a_store_of_a_newer_version_is_left_alone() {
     let db = rusqlite::Connection::open(&path).unwrap();
     db.pragma_update(None, "user_version", 999).unwrap();
     drop(db);
-    let newer = Sqlite::open(&path, Sync::Process).err().unwrap();
+    let newer = Sqlite::open(&path, Sync::Process, &bench.folder.path().join("key")).err().unwrap();
     assert!(matches!(newer, StoreError::Newer { found: 999, .. }), "{newer}");
 }
 

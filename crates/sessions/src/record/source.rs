@@ -8,6 +8,7 @@ use ruzstd::decoding::StreamingDecoder;
 
 use crate::Error;
 use crate::error::read_error;
+use crate::plain;
 
 /// The bytes of a file, unpacked.
 pub enum Source {
@@ -26,7 +27,12 @@ pub fn is_packed(path: &Path) -> bool {
 
 /// Opens a session file.
 pub fn open(path: &Path) -> Result<Source, Error> {
-    let file = File::open(path).map_err(read_error(path))?;
+    open_within(path, None)
+}
+
+/// Opens a session file that must lie in this home, with no link on the way.
+pub fn open_within(path: &Path, home: Option<&Path>) -> Result<Source, Error> {
+    let file = open_file(path, home)?;
     if !is_packed(path) {
         return Ok(Source::Plain(file));
     }
@@ -34,6 +40,15 @@ pub fn open(path: &Path) -> Result<Source, Error> {
         Ok(decoder) => Source::Packed(Box::new(decoder)),
         Err(error) => Source::Broken(Some(io::Error::other(error.to_string()))),
     })
+}
+
+/// The same as it is on disk.
+pub fn open_file(path: &Path, home: Option<&Path>) -> Result<File, Error> {
+    let opened = match home {
+        Some(home) => plain::open_file(home, path),
+        None => File::open(path),
+    };
+    opened.map_err(read_error(path))
 }
 
 impl Read for Source {

@@ -148,7 +148,7 @@ fn copy(
     bare: bool,
 ) -> Result<Recorder, Error> {
     (meta.format, meta.base) = (Format::Legacy, None);
-    let whole = Segment { path: source.path.clone(), end: None };
+    let whole = Segment { path: source.path.clone(), end: None, within: source.within.clone() };
     let end = cut(&whole, point)?.ok_or_else(|| missing(point))?.offset;
     let mut recorder = Recorder::create(home, &meta, clock)?;
     let from = record::open(&source.path)?.take(end);

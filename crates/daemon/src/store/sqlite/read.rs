@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::row;
 use crate::clock::Millis;
+use crate::seal::StoreKey;
 use crate::store::{
     Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow, Paging, StoreError,
     ThreadRow, TokenRow, TurnRow, WorkerRow,
@@ -32,18 +33,28 @@ fn one<T>(
     Ok(db.prepare_cached(sql)?.query_row(params, map).optional()?)
 }
 
-pub(super) fn tenants(db: &Connection) -> Result<Vec<Tenant>, StoreError> {
-    all(db, "SELECT * FROM tenant ORDER BY name", [], row::tenant)
+pub(super) fn tenants(db: &Connection, key: &StoreKey) -> Result<Vec<Tenant>, StoreError> {
+    let rows = all(db, "SELECT * FROM tenant ORDER BY name", [], row::tenant)?;
+    rows.into_iter().map(|row| row.unsealed(key)).collect()
 }
 
-pub(super) fn tenant(db: &Connection, id: &str) -> Result<Option<Tenant>, StoreError> {
-    one(db, "SELECT * FROM tenant WHERE id = ?1", [id], row::tenant)
+pub(super) fn tenant(
+    db: &Connection,
+    id: &str,
+    key: &StoreKey,
+) -> Result<Option<Tenant>, StoreError> {
+    let row = one(db, "SELECT * FROM tenant WHERE id = ?1", [id], row::tenant)?;
+    row.map(|row| row.unsealed(key)).transpose()
 }
 
-pub(super) fn token(db: &Connection, hash: &str) -> Result<Option<(TokenRow, Tenant)>, StoreError> {
+pub(super) fn token(
+    db: &Connection,
+    hash: &str,
+    key: &StoreKey,
+) -> Result<Option<(TokenRow, Tenant)>, StoreError> {
     let sql = "SELECT * FROM token WHERE hash = ?1";
     let Some(token) = one(db, sql, [hash], row::token)? else { return Ok(None) };
-    Ok(tenant(db, &token.tenant)?.map(|tenant| (token, tenant)))
+    Ok(tenant(db, &token.tenant, key)?.map(|tenant| (token, tenant)))
 }
 
 pub(super) fn tokens(db: &Connection, tenant: &str) -> Result<Vec<TokenRow>, StoreError> {

@@ -6,6 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::clock::Millis;
+use crate::seal::StoreKey;
 use crate::store::{
     Chunk, Delivery, InterruptRow, StoreError, ThreadRow, TokenRow, TurnRow, WorkerRow,
 };
@@ -53,11 +55,28 @@ fn unsigned(row: &Row<'_>, at: &str) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
 }
 
-pub(super) fn tenant(row: &Row<'_>) -> rusqlite::Result<Tenant> {
-    Ok(Tenant {
+/// A tenant whose settings are sealed.
+pub(super) struct SealedTenant {
+    pub(super) id: String,
+    name: String,
+    pub(super) settings: String,
+    created: Millis,
+}
+
+impl SealedTenant {
+    pub(super) fn unsealed(self, key: &StoreKey) -> Result<Tenant, StoreError> {
+        let settings = key.unseal(&self.id, &self.settings)?;
+        let settings = serde_json::from_str(&settings);
+        let settings = settings.map_err(|err| StoreError::Damaged(err.to_string()))?;
+        Ok(Tenant { id: self.id, name: self.name, settings, created: self.created })
+    }
+}
+
+pub(super) fn tenant(row: &Row<'_>) -> rusqlite::Result<SealedTenant> {
+    Ok(SealedTenant {
         id: row.get("id")?,
         name: row.get("name")?,
-        settings: read(row, "settings")?,
+        settings: row.get("settings")?,
         created: row.get("created")?,
     })
 }

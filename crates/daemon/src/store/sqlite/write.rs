@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::row::{json, word};
 use crate::clock::Millis;
+use crate::seal::StoreKey;
 use crate::store::{
     Change, InterruptRow, InterruptState, StoreError, ThreadRow, TokenRow, TurnEnd, TurnRow,
     TurnState, WorkerRow,
@@ -23,7 +24,7 @@ pub(super) struct Job {
 const BATCH: usize = 256;
 
 /// Writes until nobody can send jobs any more.
-pub(super) fn run(mut db: Connection, mut jobs: mpsc::Receiver<Job>) {
+pub(super) fn run(mut db: Connection, mut jobs: mpsc::Receiver<Job>, key: &StoreKey) {
     while let Some(first) = jobs.blocking_recv() {
         let mut batch = vec![first];
         while batch.len() < BATCH
@@ -31,15 +32,15 @@ pub(super) fn run(mut db: Connection, mut jobs: mpsc::Receiver<Job>) {
         {
             batch.push(next);
         }
-        write(&mut db, batch);
+        write(&mut db, batch, key);
     }
 }
 
 /// Replies only when the transaction is through: what is confirmed is kept.
-fn write(db: &mut Connection, batch: Vec<Job>) {
+fn write(db: &mut Connection, batch: Vec<Job>, key: &StoreKey) {
     let (jobs, replies): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|job| (job.changes, job.reply)).unzip();
-    let outcomes = transact(db, &jobs);
+    let outcomes = transact(db, &jobs, key);
     match outcomes {
         Ok(outcomes) => {
             for (reply, outcome) in replies.into_iter().zip(outcomes) {
@@ -58,13 +59,17 @@ fn write(db: &mut Connection, batch: Vec<Job>) {
 
 type Outcome = Result<Vec<bool>, StoreError>;
 
-fn transact(db: &mut Connection, jobs: &[Vec<Change>]) -> Result<Vec<Outcome>, StoreError> {
+fn transact(
+    db: &mut Connection,
+    jobs: &[Vec<Change>],
+    key: &StoreKey,
+) -> Result<Vec<Outcome>, StoreError> {
     let mut all = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let mut outcomes = Vec::with_capacity(jobs.len());
     for changes in jobs {
         // One job's conflict must not undo another's work.
         let mut one = all.savepoint()?;
-        let outcome: Outcome = changes.iter().map(|change| apply(&one, change)).collect();
+        let outcome: Outcome = changes.iter().map(|change| apply(&one, change, key)).collect();
         match &outcome {
             Ok(_) => one.commit()?,
             Err(_) => one.rollback()?,
@@ -75,13 +80,13 @@ fn transact(db: &mut Connection, jobs: &[Vec<Change>]) -> Result<Vec<Outcome>, S
     Ok(outcomes)
 }
 
-fn apply(db: &Connection, change: &Change) -> Result<bool, StoreError> {
+fn apply(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, StoreError> {
     match change {
-        Change::AddTenant(tenant) => add_tenant(db, tenant),
+        Change::AddTenant(tenant) => add_tenant(db, tenant, key),
         Change::SetTenant(tenant) => run_one(
             db,
             "UPDATE tenant SET settings = ?2 WHERE id = ?1",
-            params![tenant.id, json(&tenant.settings)?],
+            params![tenant.id, sealed(tenant, key)?],
         ),
         Change::AddToken(token) => add_token(db, token),
         Change::RevokeToken { id, at } => run_one(
@@ -176,11 +181,15 @@ fn run_one(db: &Connection, sql: &str, params: impl Params) -> Result<bool, Stor
     Ok(db.prepare_cached(sql)?.execute(params)? > 0)
 }
 
-fn add_tenant(db: &Connection, tenant: &Tenant) -> Result<bool, StoreError> {
+fn sealed(tenant: &Tenant, key: &StoreKey) -> Result<String, StoreError> {
+    key.seal(&tenant.id, &json(&tenant.settings)?)
+}
+
+fn add_tenant(db: &Connection, tenant: &Tenant, key: &StoreKey) -> Result<bool, StoreError> {
     run_one(
         db,
         "INSERT INTO tenant (id, name, settings, created) VALUES (?1, ?2, ?3, ?4)",
-        params![tenant.id, tenant.name, json(&tenant.settings)?, tenant.created],
+        params![tenant.id, tenant.name, sealed(tenant, key)?, tenant.created],
     )
 }
 
