@@ -26,6 +26,8 @@ pub struct EngineOptions {
     /// [`bindery_engine::sandbox::SUBCOMMAND`], such as `bindery` itself. With it commands run in a
     /// sandbox; without it each one is asked for.
     pub sandbox_helper: Option<PathBuf>,
+    /// Files and folders that commands in a sandbox do not see.
+    pub hidden: Vec<PathBuf>,
     /// Leave `config.toml` and `bindery.toml` unread.
     pub ignore_user_config: bool,
     /// Leave the rules about commands unread.

@@ -20,6 +20,8 @@ mod family;
 
 pub(crate) mod keeper;
 
+mod session;
+
 mod spawn;
 
 mod process;
@@ -37,7 +39,10 @@ use crate::sandbox::Placeholder;
 
 pub use delta::{Delta, Deltas};
 pub(crate) use family::Family;
+#[cfg(target_os = "linux")]
+pub(crate) use family::children_of;
 pub use process::{Ending, Process};
+pub(crate) use session::{lead_session, lead_session_blocking};
 
 /// A running command's name for the model.
 pub type Session = i32;

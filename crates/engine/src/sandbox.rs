@@ -1,16 +1,16 @@
 //! What a command may touch, and who sees to it.
 //!
-//! On Linux there are two mechanisms. **Bubblewrap** gives the command a file system that is
-//! read-only but for its roots, in which `.git` and the like are read-only again, and no network.
-//! Where it is missing, **Landlock** limits writing to the roots. With both a seccomp filter takes
-//! away the network and what reaches into other processes. Where neither works a limited command is
-//! refused, so that somebody is asked.
+//! On Linux there are three mechanisms, tried in this order. **Bubblewrap** gives the command a file
+//! system that is read-only except for its roots, in which `.git` and the like are read-only again,
+//! process numbers of its own, and no network. Where bubblewrap is missing, our own helper builds the
+//! same out of **namespaces**. Where the system allows no user namespaces, **Landlock** limits
+//! writing to the roots. Landlock is also stacked inside the other two where the kernel has it, and
+//! a seccomp filter is part of all three. Where none works a limited command is refused, so that
+//! somebody is asked.
 //!
-//! Landlock only ever adds rights from a folder downwards. So where a root holds something
-//! protected, the rights are given on each of its other entries, not on the root: there a command
-//! can change what is there, but make, rename and remove nothing directly in the root. Where
-//! nothing protected is there yet, Landlock cannot keep a command from making a `.git`. Nor
-//! does it know about owners, modes and times of files, or hide other processes in `/proc`.
+//! [`Mechanism::limits`] says what a mechanism cannot do. Landlock only ever adds rights from a
+//! folder downwards. So where a root holds something protected, the rights are given on each of its
+//! other entries, not on the root.
 
 pub mod environment;
 
@@ -18,9 +18,13 @@ pub mod roots;
 
 mod bubblewrap;
 
+mod mechanism;
+
 mod placeholder;
 
 mod inside;
+
+mod plan;
 
 mod probe;
 
@@ -30,6 +34,7 @@ use std::path::{Path, PathBuf};
 use crate::exec::Command;
 
 pub use inside::{SUBCOMMAND, enter};
+pub use mechanism::{Mechanism, REQUIRE, missing};
 pub use placeholder::Placeholder;
 pub use roots::{PROTECTED, WritableRoots};
 
@@ -70,23 +75,6 @@ impl Policy {
     }
 }
 
-/// Who sees to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mechanism {
-    /// Bubblewrap, with seccomp.
-    Bubblewrap {
-        /// Its program.
-        program: PathBuf,
-        /// Whether the command has process numbers and a `/proc` of its own, which some containers
-        /// do not allow.
-        own_processes: bool,
-    },
-    /// Landlock, with seccomp.
-    Landlock,
-    /// Nobody.
-    None,
-}
-
 /// Why a command cannot be limited.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -109,6 +97,12 @@ pub enum SandboxError {
         .0.display()
     )]
     ProtectedLink(PathBuf),
+    /// A command cannot run or write in a folder that is hidden from it.
+    #[error(
+        "`{}` is hidden from commands; run in another folder, or ask for full access by name",
+        .0.display()
+    )]
+    Hidden(PathBuf),
     /// A folder cannot be looked at.
     #[error("cannot look at `{}`: {source}", path.display())]
     Look {
@@ -127,6 +121,8 @@ pub struct Sandbox {
     helper: PathBuf,
     /// Kept read-only wherever they lie: the homes of Codex and of Bindery, where rules are.
     protect: Vec<PathBuf>,
+    /// Commands see nothing of what is there.
+    hidden: Vec<PathBuf>,
 }
 
 impl Sandbox {
@@ -136,12 +132,20 @@ impl Sandbox {
     /// `bindery` itself, or `bindery-sandbox`.
     pub fn detect(helper: PathBuf, protect: Vec<PathBuf>) -> Self {
         let mechanism = probe::best(&helper);
-        Self { mechanism, helper, protect }
+        Self::with(mechanism, helper, protect)
     }
 
     /// Uses a mechanism that was found before, or none.
     pub fn with(mechanism: Mechanism, helper: PathBuf, protect: Vec<PathBuf>) -> Self {
-        Self { mechanism, helper, protect }
+        Self { mechanism, helper, protect, hidden: Vec::new() }
+    }
+
+    /// Hides files and folders from commands: a folder is empty to them, a file as well. Roots
+    /// inside a hidden folder stay visible. A path that is not there when a command starts is not
+    /// hidden from it, so name a folder that is.
+    #[must_use]
+    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
+        Self { hidden, ..self }
     }
 
     /// Every mechanism that works here, best first. For tests and for telling people.
@@ -167,19 +171,27 @@ impl Sandbox {
         let tmpdir = command.env.get(std::ffi::OsStr::new("TMPDIR")).map(PathBuf::from);
         let roots =
             WritableRoots::of(policy, &command.cwd, tmpdir.as_deref(), self.protect.clone())?;
-        match &self.mechanism {
-            Mechanism::Bubblewrap { program, own_processes } => {
-                let outer = bubblewrap::Outer { program, own_processes: *own_processes };
-                outer.wrap(command, policy, &roots, &self.helper)
+        let mounts = !matches!(self.mechanism, Mechanism::Landlock | Mechanism::None);
+        let plan = plan::Plan::new(&command, policy, &roots, &self.hidden, mounts)?;
+        let supervisor = match &self.mechanism {
+            Mechanism::Bubblewrap { program, own_proc } => {
+                let outer = bubblewrap::Outer { program, own_proc: *own_proc };
+                outer.wrap(&command.cwd, &plan, &self.helper)
             }
-            Mechanism::Landlock => Ok(inside::wrap(command, policy, &roots, &self.helper)),
-            Mechanism::None => Err(SandboxError::NoMechanism),
-        }
+            Mechanism::Namespaces { own_proc } => {
+                inside::in_namespaces(&self.helper, &plan, *own_proc)
+            }
+            Mechanism::Landlock => inside::landlocked(&self.helper, &plan),
+            Mechanism::None => return Err(SandboxError::NoMechanism),
+        };
+        Ok(supervised(command, supervisor, plan))
     }
 }
 
-/// Puts arguments before a command's own.
-fn prefixed(mut command: Command, prefix: Vec<OsString>) -> Command {
+/// Puts a supervisor's arguments before a command's own, with what has to last as long as it does.
+fn supervised(mut command: Command, prefix: Vec<OsString>, plan: plan::Plan) -> Command {
     command.argv.splice(..0, prefix);
+    command.placeholders.extend(plan.placeholders);
+    command.enclosed = true;
     command
 }

@@ -30,6 +30,10 @@ pub struct AppServer {
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
 
+    /// A file or folder that sandboxed commands must not see; may be given several times
+    #[arg(long, value_name = "PATH")]
+    hide: Vec<PathBuf>,
+
     /// A setting over those of `config.toml`; may be given several times
     #[arg(long, short, value_name = "KEY=VALUE")]
     config: Vec<String>,
@@ -49,8 +53,12 @@ impl AppServer {
         logging::begin(&log(), None)?;
         let token = self.token_file.as_deref().map(Token::read).transpose()?;
         let sandbox_helper = crate::helper::program();
-        let options =
-            EngineOptions { config: self.config, sandbox_helper, ..EngineOptions::default() };
+        let options = EngineOptions {
+            config: self.config,
+            sandbox_helper,
+            hidden: self.hide,
+            ..EngineOptions::default()
+        };
         match self.listen {
             Listen::Stdio => {
                 let service = engine_service(&options)?;

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::family::{MARK, end_marked};
+use super::session::lead_session_blocking;
 use crate::sandbox::SUBCOMMAND;
 
 /// The argument that makes our program a keeper; the name follows it.
@@ -41,14 +42,13 @@ pub(super) fn name() -> Option<&'static str> {
 }
 
 fn start(program: &Path) -> Option<Keeper> {
-    use std::os::unix::process::CommandExt;
-
     let name = uuid::Uuid::now_v7().simple().to_string();
     let mut command = Command::new(program);
     command.args([SUBCOMMAND, KEEP, &name]).env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // A group of its own: what ends all of ours is to leave it alone.
-    match command.process_group(0).spawn() {
+    // A session of its own: what ends all of ours is to leave it alone.
+    lead_session_blocking(&mut command);
+    match command.spawn() {
         Ok(mut child) => Some(Keeper { name, _life: child.stdin.take()? }),
         Err(err) => {
             tracing::warn!(%err, "commands may outlive this process if it is killed");

@@ -12,6 +12,7 @@ use tokio::process::Child;
 use crate::sandbox::Placeholder;
 
 use super::family::Family;
+use super::session::lead_session;
 use super::{Command, ExecError};
 
 /// What a terminal measures unless somebody says otherwise.
@@ -93,10 +94,10 @@ fn on_free_terminal(command: &Command, pts: &Pts) -> io::Result<Child> {
     prepared.spawn()
 }
 
-/// A leader of a group of its own. One that leads a session must not lead a group before.
+/// A leader of a session of its own, so that the terminal of this process is out of its reach.
 fn prepared(command: &Command) -> tokio::process::Command {
     let mut prepared = bare(command);
-    prepared.process_group(0);
+    lead_session(&mut prepared);
     prepared
 }
 

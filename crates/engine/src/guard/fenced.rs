@@ -14,6 +14,7 @@ use crate::thread::{Approval, Sandbox};
 pub struct Fenced {
     helper: PathBuf,
     protect: Vec<PathBuf>,
+    hidden: Vec<PathBuf>,
     rules: Mutex<Rules>,
     /// Where rules are kept.
     own: Option<PathBuf>,
@@ -25,7 +26,20 @@ impl Fenced {
     /// `helper` is a program that calls [`crate::sandbox::enter`]; `protect` are folders that
     /// commands never write in.
     pub fn new(helper: PathBuf, protect: Vec<PathBuf>) -> Self {
-        Self { helper, protect, rules: Mutex::default(), own: None, found: OnceLock::new() }
+        Self {
+            helper,
+            protect,
+            hidden: Vec::new(),
+            rules: Mutex::default(),
+            own: None,
+            found: OnceLock::new(),
+        }
+    }
+
+    /// Hides files and folders from commands.
+    #[must_use]
+    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
+        Self { hidden, ..self }
     }
 
     /// With a sandbox that was found before.
@@ -51,7 +65,9 @@ impl Fenced {
     }
 
     fn mechanism(&self) -> &Mechanism {
-        let detect = || Mechanism::detect(self.helper.clone(), self.protect.clone());
+        let detect = || {
+            Mechanism::detect(self.helper.clone(), self.protect.clone()).hiding(self.hidden.clone())
+        };
         self.found.get_or_init(detect)
     }
 }

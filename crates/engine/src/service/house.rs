@@ -29,6 +29,8 @@ pub struct House {
     overrides: Vec<(String, toml::Value)>,
     /// The program that puts commands into a sandbox.
     helper: Option<PathBuf>,
+    /// Files and folders that commands do not see.
+    hidden: Vec<PathBuf>,
     without_rules: bool,
     clients: Clients,
 }
@@ -55,7 +57,14 @@ pub struct Outfit {
 impl House {
     /// A house of this home, with settings over those of its files.
     pub fn new(home: Home, overrides: Vec<(String, toml::Value)>) -> Self {
-        Self { home, overrides, helper: None, without_rules: false, clients: Clients::default() }
+        Self {
+            home,
+            overrides,
+            helper: None,
+            hidden: Vec::new(),
+            without_rules: false,
+            clients: Clients::default(),
+        }
     }
 
     /// Fences commands in with this program, which calls [`crate::sandbox::enter`] when it is told
@@ -64,6 +73,12 @@ impl House {
     pub fn with_helper(self, helper: PathBuf) -> Self {
         keeper::offer(&helper);
         Self { helper: Some(helper), ..self }
+    }
+
+    /// Hides files and folders from commands in a sandbox, such as the keys of whoever started this.
+    #[must_use]
+    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
+        Self { hidden, ..self }
     }
 
     /// Leaves the rules about commands unread, the user's own and Codex's.
@@ -78,7 +93,7 @@ impl House {
         match &self.helper {
             Some(helper) => {
                 let homes: Vec<PathBuf> = homes.into_iter().flatten().collect();
-                let guard = Fenced::new(helper.clone(), homes);
+                let guard = Fenced::new(helper.clone(), homes).hiding(self.hidden.clone());
                 match &self.home.bindery {
                     Some(own) if !self.without_rules => {
                         let codex = self.home.codex.join("rules");

@@ -68,6 +68,10 @@ mod side_by_side;
 
 mod sandbox;
 
+mod sandbox_borders;
+
+mod terminal;
+
 mod service;
 
 mod safety;
