@@ -105,6 +105,7 @@ pub fn engine_house(options: &EngineOptions) -> Result<House, EngineError> {
     let said = said.map(|text| bindery_engine::config::parse_override(text));
     let house = House::new(home, said.collect::<Result<Vec<_>, _>>()?);
     let house = if options.ignore_rules { house.without_rules() } else { house };
+    let house = house.hiding(options.hidden.clone());
     Ok(match &options.sandbox_helper {
         Some(helper) => house.with_helper(helper.clone()),
         None => house,

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::sandbox::Placeholder;
+use crate::sandbox::{Egress, Placeholder};
 
 pub use delta::{Delta, Deltas};
 pub(crate) use family::Family;
@@ -69,6 +69,8 @@ pub struct Command {
     pub enclosed: bool,
     /// Folders that a sandbox made for it, removed after it.
     pub placeholders: Vec<Placeholder>,
+    /// Its way out to the network, which ends with it.
+    pub egress: Option<Egress>,
 }
 
 /// Why a command could not be run or reached.

@@ -18,6 +18,8 @@ pub mod roots;
 
 mod bubblewrap;
 
+mod egress;
+
 mod mechanism;
 
 mod placeholder;
@@ -33,6 +35,8 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::Command;
 
+use self::plan::{NetworkAccess, Plan};
+pub use egress::Egress;
 pub use inside::{SUBCOMMAND, enter};
 pub use mechanism::{Mechanism, REQUIRE, missing};
 pub use placeholder::Placeholder;
@@ -103,6 +107,16 @@ pub enum SandboxError {
         .0.display()
     )]
     Hidden(PathBuf),
+    /// Landlock closes no addresses.
+    #[error(
+        "this machine's sandbox (Landlock) cannot keep a command with network access from the \
+         services of this machine: install bubblewrap, allow user namespaces, or set \
+         `loopback = true` in `[sandbox_workspace_write]`"
+    )]
+    NoWayPastLoopback,
+    /// The proxy for a command's network cannot be started.
+    #[error("cannot start the proxy for the command's network: {0}")]
+    Egress(std::io::Error),
     /// A folder cannot be looked at.
     #[error("cannot look at `{}`: {source}", path.display())]
     Look {
@@ -123,6 +137,8 @@ pub struct Sandbox {
     protect: Vec<PathBuf>,
     /// Commands see nothing of what is there.
     hidden: Vec<PathBuf>,
+    /// Commands with network access reach this machine's own services.
+    loopback: bool,
 }
 
 impl Sandbox {
@@ -137,7 +153,7 @@ impl Sandbox {
 
     /// Uses a mechanism that was found before, or none.
     pub fn with(mechanism: Mechanism, helper: PathBuf, protect: Vec<PathBuf>) -> Self {
-        Self { mechanism, helper, protect, hidden: Vec::new() }
+        Self { mechanism, helper, protect, hidden: Vec::new(), loopback: false }
     }
 
     /// Hides files and folders from commands: a folder is empty to them, a file as well. Roots
@@ -146,6 +162,13 @@ impl Sandbox {
     #[must_use]
     pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
         Self { hidden, ..self }
+    }
+
+    /// Lets commands with network access use the network as this process does, with all services
+    /// that listen on this machine. Otherwise they reach other machines through a proxy.
+    #[must_use]
+    pub fn with_loopback(self, loopback: bool) -> Self {
+        Self { loopback, ..self }
     }
 
     /// Every mechanism that works here, best first. For tests and for telling people.
@@ -163,16 +186,49 @@ impl Sandbox {
         self.mechanism != Mechanism::None
     }
 
+    /// Whether commands can be limited to this policy.
+    pub fn can_limit(&self, policy: &Policy) -> bool {
+        self.works() && (self.loopback || !policy.network() || self.mounts())
+    }
+
+    /// Whether the mechanism makes a file system and a network for a command.
+    fn mounts(&self) -> bool {
+        match self.mechanism {
+            Mechanism::Bubblewrap { .. } | Mechanism::Namespaces { .. } => true,
+            Mechanism::Landlock | Mechanism::None => false,
+        }
+    }
+
+    /// Opens the network as far as the policy does. The proxy lasts as long as the command.
+    fn open_network(
+        &self,
+        command: &mut Command,
+        policy: &Policy,
+    ) -> Result<NetworkAccess, SandboxError> {
+        match policy.network() {
+            false => Ok(NetworkAccess::Closed),
+            true if self.loopback => Ok(NetworkAccess::Host),
+            true if !self.mounts() => Err(SandboxError::NoWayPastLoopback),
+            true => {
+                let egress = Egress::start().map_err(SandboxError::Egress)?;
+                let socket = egress.socket();
+                command.env.extend(Egress::variables());
+                command.egress = Some(egress);
+                Ok(NetworkAccess::Bridged(socket))
+            }
+        }
+    }
+
     /// Limits a command to a policy. Full access leaves it as it is.
-    pub fn wrap(&self, command: Command, policy: &Policy) -> Result<Command, SandboxError> {
+    pub fn wrap(&self, mut command: Command, policy: &Policy) -> Result<Command, SandboxError> {
         if *policy == Policy::FullAccess {
             return Ok(command);
         }
         let tmpdir = command.env.get(std::ffi::OsStr::new("TMPDIR")).map(PathBuf::from);
         let roots =
             WritableRoots::of(policy, &command.cwd, tmpdir.as_deref(), self.protect.clone())?;
-        let mounts = !matches!(self.mechanism, Mechanism::Landlock | Mechanism::None);
-        let plan = plan::Plan::new(&command, policy, &roots, &self.hidden, mounts)?;
+        let network = self.open_network(&mut command, policy)?;
+        let plan = Plan::new(&command, network, &roots, &self.hidden, self.mounts())?;
         let supervisor = match &self.mechanism {
             Mechanism::Bubblewrap { program, own_proc } => {
                 let outer = bubblewrap::Outer { program, own_proc: *own_proc };
@@ -189,7 +245,7 @@ impl Sandbox {
 }
 
 /// Puts a supervisor's arguments before a command's own, with what has to last as long as it does.
-fn supervised(mut command: Command, prefix: Vec<OsString>, plan: plan::Plan) -> Command {
+fn supervised(mut command: Command, prefix: Vec<OsString>, plan: Plan) -> Command {
     command.argv.splice(..0, prefix);
     command.placeholders.extend(plan.placeholders);
     command.enclosed = true;

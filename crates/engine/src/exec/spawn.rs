@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 
-use crate::sandbox::Placeholder;
+use crate::sandbox::{Egress, Placeholder};
 
 use super::family::Family;
 use super::session::lead_session;
@@ -27,6 +27,7 @@ pub(super) struct Spawned {
     pub(super) input: Option<OwnedWritePty>,
     /// Held to the end.
     pub(super) placeholders: Vec<Placeholder>,
+    pub(super) egress: Option<Egress>,
 }
 
 /// Where its output comes from.
@@ -57,7 +58,14 @@ pub(super) fn spawn(mut command: Command) -> Result<Spawned, ExecError> {
     let started = if command.tty { on_terminal(&command) } else { on_pipe(&command) };
     let (child, output, input) = started.map_err(|source| ExecError::Spawn { program, source })?;
     family.led_by(child.id());
-    Ok(Spawned { child, family, output, input, placeholders: command.placeholders })
+    Ok(Spawned {
+        child,
+        family,
+        output,
+        input,
+        placeholders: command.placeholders,
+        egress: command.egress,
+    })
 }
 
 type Parts = (Child, Output, Option<OwnedWritePty>);

@@ -15,6 +15,7 @@ pub struct Fenced {
     helper: PathBuf,
     protect: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
+    loopback: bool,
     rules: Mutex<Rules>,
     /// Where rules are kept.
     own: Option<PathBuf>,
@@ -30,6 +31,7 @@ impl Fenced {
             helper,
             protect,
             hidden: Vec::new(),
+            loopback: false,
             rules: Mutex::default(),
             own: None,
             found: OnceLock::new(),
@@ -40,6 +42,12 @@ impl Fenced {
     #[must_use]
     pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
         Self { hidden, ..self }
+    }
+
+    /// Lets commands with network access reach the services of this machine.
+    #[must_use]
+    pub fn with_loopback(self, loopback: bool) -> Self {
+        Self { loopback, ..self }
     }
 
     /// With a sandbox that was found before.
@@ -66,7 +74,9 @@ impl Fenced {
 
     fn mechanism(&self) -> &Mechanism {
         let detect = || {
-            Mechanism::detect(self.helper.clone(), self.protect.clone()).hiding(self.hidden.clone())
+            Mechanism::detect(self.helper.clone(), self.protect.clone())
+                .hiding(self.hidden.clone())
+                .with_loopback(self.loopback)
         };
         self.found.get_or_init(detect)
     }
@@ -92,7 +102,7 @@ impl Guard for Fenced {
             },
             rules: &rules,
             escalated: asked.escalated,
-            sandboxed: limited && self.mechanism().works(),
+            sandboxed: limited && self.mechanism().can_limit(&policy),
             proposed: asked.proposed,
         };
         match safety::decide(&question) {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::inside;
-use super::plan::{Plan, View, views};
+use super::plan::{NetworkAccess, Plan, View, views};
 
 /// Bubblewrap, as it works here.
 pub(super) struct Outer<'a> {
@@ -14,13 +14,13 @@ pub(super) struct Outer<'a> {
 
 impl Outer<'_> {
     /// What holds for every command.
-    pub(super) fn arguments(&self, network: bool) -> Vec<OsString> {
+    pub(super) fn arguments(&self, host_network: bool) -> Vec<OsString> {
         let mut argv: Vec<OsString> = vec![self.program.into()];
         // The command cannot type into the terminal that we are in, and goes when we go.
         argv.extend(["--new-session", "--die-with-parent"].map(OsString::from));
         argv.extend(["--unshare-user", "--unshare-ipc", "--cap-drop", "ALL"].map(OsString::from));
         argv.extend(["--unshare-pid", "--unshare-uts"].map(OsString::from));
-        if !network {
+        if !host_network {
             argv.push("--unshare-net".into());
         }
         argv.extend(["--ro-bind", "/", "/", "--dev", "/dev"].map(OsString::from));
@@ -32,7 +32,7 @@ impl Outer<'_> {
 
     /// For a command that runs in `cwd`.
     pub(super) fn wrap(&self, cwd: &Path, plan: &Plan, helper: &Path) -> Vec<OsString> {
-        let mut argv = self.arguments(plan.network);
+        let mut argv = self.arguments(plan.network == NetworkAccess::Host);
         let mut emptied = Vec::new();
         for (path, view) in views(&plan.roots, &plan.protect, &plan.hidden) {
             match view {

@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::keeper::{KEEP, keep};
 
-use super::plan::Plan;
+use super::plan::{NetworkAccess, Plan};
+
+#[cfg(target_os = "linux")]
+mod handover;
 
 #[cfg(target_os = "linux")]
 mod landlock;
@@ -68,7 +71,7 @@ struct Limits {
     protect: Vec<PathBuf>,
     /// What is not to be seen.
     hidden: Vec<PathBuf>,
-    network: bool,
+    network: NetworkAccess,
     /// The command gets a `/proc` of its own.
     own_proc: bool,
     /// The terminal of the standard input becomes the session's own.
@@ -100,7 +103,7 @@ impl Limits {
             roots: plan.roots.clone(),
             protect: plan.protect.clone(),
             hidden: plan.hidden.clone(),
-            network: plan.network,
+            network: plan.network.clone(),
             own_proc: false,
             take_terminal: plan.tty,
             argv: Vec::new(),
@@ -127,11 +130,12 @@ impl Limits {
             }
             Role::Supervised(by) => argv.extend(["--supervised-by".into(), by.to_string().into()]),
         }
-        let flags = [
-            ("--network", self.network),
-            ("--own-proc", self.own_proc),
-            ("--take-terminal", self.take_terminal),
-        ];
+        match self.network {
+            NetworkAccess::Closed => {}
+            NetworkAccess::Bridged(socket) => argv.extend(["--egress".into(), socket.into()]),
+            NetworkAccess::Host => argv.push("--network".into()),
+        }
+        let flags = [("--own-proc", self.own_proc), ("--take-terminal", self.take_terminal)];
         argv.extend(flags.iter().filter(|(_, set)| *set).map(|(flag, _)| OsString::from(flag)));
         let named = |flag: &'static str, paths: Vec<PathBuf>| {
             paths.into_iter().flat_map(move |path| [flag.into(), path.into_os_string()])
@@ -158,7 +162,7 @@ impl Limits {
             roots: Vec::new(),
             protect: Vec::new(),
             hidden: Vec::new(),
-            network: false,
+            network: NetworkAccess::Closed,
             own_proc: false,
             take_terminal: false,
             argv: Vec::new(),
@@ -168,7 +172,8 @@ impl Limits {
             match argument.to_str() {
                 Some("--supervise-for") => limits.role = Role::Supervisor(number(path()?)?),
                 Some("--supervised-by") => limits.role = Role::Supervised(number(path()?)?),
-                Some("--network") => limits.network = true,
+                Some("--network") => limits.network = NetworkAccess::Host,
+                Some("--egress") => limits.network = NetworkAccess::Bridged(path()?),
                 Some("--own-proc") => limits.own_proc = true,
                 Some("--take-terminal") => limits.take_terminal = true,
                 Some("--root") => limits.roots.push(path()?),
@@ -236,7 +241,7 @@ mod tests {
             roots: vec!["/a b".into(), "--network".into()],
             protect: vec!["/a b/.git".into()],
             hidden: vec!["/--".into()],
-            network: false,
+            network: NetworkAccess::Bridged("/s".into()),
             own_proc: true,
             take_terminal: true,
             argv: vec!["echo".into(), "--".into(), "--network".into()],

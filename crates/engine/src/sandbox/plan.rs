@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::Command;
 
+use super::SandboxError;
 use super::placeholder::{Placeholder, Site};
 use super::roots::WritableRoots;
-use super::{Policy, SandboxError};
 
 /// The limits of one command.
 pub(super) struct Plan {
@@ -16,10 +16,20 @@ pub(super) struct Plan {
     pub(super) protect: Vec<PathBuf>,
     /// Links resolved; all of them exist.
     pub(super) hidden: Vec<PathBuf>,
-    pub(super) network: bool,
+    pub(super) network: NetworkAccess,
     pub(super) tty: bool,
     /// Folders made so that nothing else can be made in their place.
     pub(super) placeholders: Vec<Placeholder>,
+}
+
+/// What of the network a command reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NetworkAccess {
+    Closed,
+    /// Other machines, through the proxy that takes the listener on this socket.
+    Bridged(PathBuf),
+    /// All that this process reaches, this machine among it.
+    Host,
 }
 
 /// What becomes of one path in a file system made for a command.
@@ -38,7 +48,7 @@ impl Plan {
             roots: Vec::new(),
             protect: Vec::new(),
             hidden: Vec::new(),
-            network: false,
+            network: NetworkAccess::Closed,
             tty: false,
             placeholders: Vec::new(),
         }
@@ -47,7 +57,7 @@ impl Plan {
     /// `mounts` says that the mechanism protects by mounting over what it protects.
     pub(super) fn new(
         command: &Command,
-        policy: &Policy,
+        network: NetworkAccess,
         roots: &WritableRoots,
         hidden: &[PathBuf],
         mounts: bool,
@@ -59,7 +69,7 @@ impl Plan {
         let mut plan = Self {
             roots: roots.roots().iter().map(|root| root.path.clone()).collect(),
             hidden,
-            network: policy.network(),
+            network,
             tty: command.tty,
             ..Self::nothing()
         };

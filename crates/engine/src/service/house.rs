@@ -88,12 +88,13 @@ impl House {
     }
 
     /// Who decides about commands, and what of the rules could not be read.
-    fn guard(&self) -> (Arc<dyn Guard>, Vec<String>) {
+    fn guard(&self, loopback: bool) -> (Arc<dyn Guard>, Vec<String>) {
         let homes = [Some(self.home.codex.clone()), self.home.bindery.clone()];
         match &self.helper {
             Some(helper) => {
                 let homes: Vec<PathBuf> = homes.into_iter().flatten().collect();
                 let guard = Fenced::new(helper.clone(), homes).hiding(self.hidden.clone());
+                let guard = guard.with_loopback(loopback);
                 match &self.home.bindery {
                     Some(own) if !self.without_rules => {
                         let codex = self.home.codex.join("rules");
@@ -170,8 +171,9 @@ impl Supply for House {
         warnings.extend(notices);
         let environment = config.environment.clone();
         let sources = sources(&config);
+        let loopback = config.loopback;
         let prompter = Arc::new(HousePrompter::new(config));
-        let (guard, problems) = self.guard();
+        let (guard, problems) = self.guard(loopback);
         warnings.extend(problems);
         Ok(Supplied {
             standing,

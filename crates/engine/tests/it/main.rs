@@ -70,6 +70,8 @@ mod sandbox;
 
 mod sandbox_borders;
 
+mod sandbox_network;
+
 mod terminal;
 
 mod service;

@@ -227,6 +227,7 @@ async fn the_network_is_off_unless_allowed() {
     let port = listener.local_addr().unwrap().port();
     let text = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
     for sandbox in sandboxes() {
+        let sandbox = sandbox.with_loopback(true);
         let scene = Scene::new();
         let bash = |policy: &Policy| {
             let argv = ["/bin/bash", "-c", &text].map(Into::into).to_vec();
@@ -270,6 +271,7 @@ async fn tracing_and_rings_are_refused() {
     // ptrace(PTRACE_TRACEME), process_vm_readv, io_uring_setup, and the first by its other number.
     let calls = ["101, 0, 0, 0, 0", "310, 1, 0, 0, 0, 0, 0", "425, 1, 0", "0x40000000 | 101, 0"];
     for sandbox in sandboxes() {
+        let sandbox = sandbox.with_loopback(true);
         let scene = Scene::new();
         for call in calls {
             let text = format!("perl -e 'exit(syscall({call}) == -1 && $! == 1 ? 7 : 0)'");

@@ -117,6 +117,7 @@ async fn modes_owners_and_times_outside_stay() {
 #[tokio::test]
 async fn settings_of_the_system_are_read_only() {
     for sandbox in sandboxes() {
+        let sandbox = sandbox.with_loopback(true);
         let scene = Scene::new();
         for policy in [Policy::ReadOnly, workspace(false), workspace(true)] {
             for setting in ["vm/swappiness", "kernel/core_pattern", "kernel/hostname"] {
@@ -133,6 +134,7 @@ async fn settings_of_the_system_are_read_only() {
 #[tokio::test]
 async fn a_command_makes_no_namespaces_and_mounts_nothing() {
     for sandbox in sandboxes() {
+        let sandbox = sandbox.with_loopback(true);
         let scene = Scene::new();
         for text in [
             "unshare --user --map-root-user true",

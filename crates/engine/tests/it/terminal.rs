@@ -61,6 +61,7 @@ async fn on_a_terminal_no_child_reaches_it() {
                 (: < /dev/tty) 2> /dev/null && exit 2; exit 7";
     assert_eq!(ran(script(text)).await.exit_code, 7, "without a sandbox");
     for sandbox in sandboxes() {
+        let sandbox = sandbox.with_loopback(true);
         let scene = Scene::new();
         for policy in [Policy::ReadOnly, workspace(false), workspace(true)] {
             let command = sandbox.wrap(scene.command(text), &policy).unwrap();

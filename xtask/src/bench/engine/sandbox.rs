@@ -76,6 +76,7 @@ fn nothing(folder: &Path) -> Command {
         tty: false,
         enclosed: false,
         placeholders: Vec::new(),
+        egress: None,
     }
 }
 

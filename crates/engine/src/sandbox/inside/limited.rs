@@ -15,7 +15,8 @@ use rustix::thread::{
 };
 
 use super::landlock::Stacked;
-use super::{Layer, Limits, landlock, namespaces, seccomp, supervisor};
+use super::{Layer, Limits, handover, landlock, namespaces, seccomp, supervisor};
+use crate::sandbox::plan::NetworkAccess;
 
 /// Within bubblewrap.
 pub(super) fn run_alone(limits: &Limits) -> Result<Infallible, String> {
@@ -23,6 +24,9 @@ pub(super) fn run_alone(limits: &Limits) -> Result<Infallible, String> {
     if limits.take_terminal {
         // Bubblewrap made a session, but its first process leads it, and not this one.
         take_terminal()?;
+    }
+    if let NetworkAccess::Bridged(socket) = &limits.network {
+        handover::hand_over(socket)?;
     }
     restrict(limits)?;
     become_command(limits)
@@ -83,7 +87,7 @@ fn restrict(limits: &Limits) -> Result<(), String> {
         },
     }
     seccomp::restrict(seccomp::Calls {
-        network: limits.network,
+        network: limits.network != NetworkAccess::Closed,
         shared_processes: limits.layer == Layer::Landlock,
         unlimited_modes: limits.layer == Layer::Landlock && limits.roots.is_empty(),
     })

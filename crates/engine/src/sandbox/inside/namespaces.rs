@@ -19,8 +19,8 @@ use rustix::mount::{
 use rustix::process::{getgid, getuid};
 use rustix::thread::UnshareFlags;
 
-use super::Limits;
-use crate::sandbox::plan::{View, views};
+use super::{Limits, handover};
+use crate::sandbox::plan::{NetworkAccess, View, views};
 
 /// Devices that are harmless.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -42,7 +42,11 @@ struct Piece {
 /// process starts.
 pub(super) fn enter(limits: &Limits) -> Result<(), String> {
     let cwd = std::env::current_dir().map_err(|error| format!("the working folder: {error}"))?;
-    unshare(limits.network)?;
+    unshare(limits.network == NetworkAccess::Host)?;
+    if let NetworkAccess::Bridged(socket) = &limits.network {
+        handover::start_loopback()?;
+        handover::hand_over(socket)?;
+    }
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(|error| told("/", error))?;
     let pieces = pieces(limits)?;
@@ -78,11 +82,11 @@ fn told(what: impl AsRef<Path>, error: Errno) -> String {
 }
 
 /// The user stays who they are; nobody else is known in here.
-fn unshare(network: bool) -> Result<(), String> {
+fn unshare(host_network: bool) -> Result<(), String> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     let mut spaces = UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID;
     spaces |= UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    if !network {
+    if !host_network {
         spaces |= UnshareFlags::NEWNET;
     }
     #[expect(deprecated, reason = "unsafe only with a flag for file descriptors, not used here")]
