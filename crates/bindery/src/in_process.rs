@@ -26,6 +26,8 @@ pub struct EngineOptions {
     /// [`bindery_engine::sandbox::SUBCOMMAND`], such as `bindery` itself. With it commands run in a
     /// sandbox; without it each one is asked for.
     pub sandbox_helper: Option<PathBuf>,
+    /// Files and folders that commands in a sandbox do not see.
+    pub hidden: Vec<PathBuf>,
     /// Leave `config.toml` and `bindery.toml` unread.
     pub ignore_user_config: bool,
     /// Leave the rules about commands unread.
@@ -103,6 +105,7 @@ pub fn engine_house(options: &EngineOptions) -> Result<House, EngineError> {
     let said = said.map(|text| bindery_engine::config::parse_override(text));
     let house = House::new(home, said.collect::<Result<Vec<_>, _>>()?);
     let house = if options.ignore_rules { house.without_rules() } else { house };
+    let house = house.hiding(options.hidden.clone());
     Ok(match &options.sandbox_helper {
         Some(helper) => house.with_helper(helper.clone()),
         None => house,

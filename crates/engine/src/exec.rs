@@ -20,6 +20,8 @@ mod family;
 
 pub(crate) mod keeper;
 
+mod session;
+
 mod spawn;
 
 mod process;
@@ -33,11 +35,14 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::sandbox::Placeholder;
+use crate::sandbox::{Egress, Placeholder};
 
 pub use delta::{Delta, Deltas};
 pub(crate) use family::Family;
+#[cfg(target_os = "linux")]
+pub(crate) use family::children_of;
 pub use process::{Ending, Process};
+pub(crate) use session::{lead_session, lead_session_blocking};
 
 /// A running command's name for the model.
 pub type Session = i32;
@@ -64,6 +69,8 @@ pub struct Command {
     pub enclosed: bool,
     /// Folders that a sandbox made for it, removed after it.
     pub placeholders: Vec<Placeholder>,
+    /// Its way out to the network, which ends with it.
+    pub egress: Option<Egress>,
 }
 
 /// Why a command could not be run or reached.

@@ -1,16 +1,16 @@
 //! What a command may touch, and who sees to it.
 //!
-//! On Linux there are two mechanisms. **Bubblewrap** gives the command a file system that is
-//! read-only but for its roots, in which `.git` and the like are read-only again, and no network.
-//! Where it is missing, **Landlock** limits writing to the roots. With both a seccomp filter takes
-//! away the network and what reaches into other processes. Where neither works a limited command is
-//! refused, so that somebody is asked.
+//! On Linux there are three mechanisms, tried in this order. **Bubblewrap** gives the command a file
+//! system that is read-only except for its roots, in which `.git` and the like are read-only again,
+//! process numbers of its own, and no network. Where bubblewrap is missing, our own helper builds the
+//! same out of **namespaces**. Where the system allows no user namespaces, **Landlock** limits
+//! writing to the roots. Landlock is also stacked inside the other two where the kernel has it, and
+//! a seccomp filter is part of all three. Where none works a limited command is refused, so that
+//! somebody is asked.
 //!
-//! Landlock only ever adds rights from a folder downwards. So where a root holds something
-//! protected, the rights are given on each of its other entries, not on the root: there a command
-//! can change what is there, but make, rename and remove nothing directly in the root. Where
-//! nothing protected is there yet, Landlock cannot keep a command from making a `.git`. Nor
-//! does it know about owners, modes and times of files, or hide other processes in `/proc`.
+//! [`Mechanism::limits`] says what a mechanism cannot do. Landlock only ever adds rights from a
+//! folder downwards. So where a root holds something protected, the rights are given on each of its
+//! other entries, not on the root.
 
 pub mod environment;
 
@@ -18,9 +18,15 @@ pub mod roots;
 
 mod bubblewrap;
 
+mod egress;
+
+mod mechanism;
+
 mod placeholder;
 
 mod inside;
+
+mod plan;
 
 mod probe;
 
@@ -29,7 +35,10 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::Command;
 
+use self::plan::{NetworkAccess, Plan};
+pub use egress::Egress;
 pub use inside::{SUBCOMMAND, enter};
+pub use mechanism::{Mechanism, REQUIRE, missing};
 pub use placeholder::Placeholder;
 pub use roots::{PROTECTED, WritableRoots};
 
@@ -70,23 +79,6 @@ impl Policy {
     }
 }
 
-/// Who sees to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mechanism {
-    /// Bubblewrap, with seccomp.
-    Bubblewrap {
-        /// Its program.
-        program: PathBuf,
-        /// Whether the command has process numbers and a `/proc` of its own, which some containers
-        /// do not allow.
-        own_processes: bool,
-    },
-    /// Landlock, with seccomp.
-    Landlock,
-    /// Nobody.
-    None,
-}
-
 /// Why a command cannot be limited.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -109,6 +101,22 @@ pub enum SandboxError {
         .0.display()
     )]
     ProtectedLink(PathBuf),
+    /// A command cannot run or write in a folder that is hidden from it.
+    #[error(
+        "`{}` is hidden from commands; run in another folder, or ask for full access by name",
+        .0.display()
+    )]
+    Hidden(PathBuf),
+    /// Landlock closes no addresses.
+    #[error(
+        "this machine's sandbox (Landlock) cannot keep a command with network access from the \
+         services of this machine: install bubblewrap, allow user namespaces, or set \
+         `loopback = true` in `[sandbox_workspace_write]`"
+    )]
+    NoWayPastLoopback,
+    /// The proxy for a command's network cannot be started.
+    #[error("cannot start the proxy for the command's network: {0}")]
+    Egress(std::io::Error),
     /// A folder cannot be looked at.
     #[error("cannot look at `{}`: {source}", path.display())]
     Look {
@@ -127,6 +135,10 @@ pub struct Sandbox {
     helper: PathBuf,
     /// Kept read-only wherever they lie: the homes of Codex and of Bindery, where rules are.
     protect: Vec<PathBuf>,
+    /// Commands see nothing of what is there.
+    hidden: Vec<PathBuf>,
+    /// Commands with network access reach this machine's own services.
+    loopback: bool,
 }
 
 impl Sandbox {
@@ -136,12 +148,27 @@ impl Sandbox {
     /// `bindery` itself, or `bindery-sandbox`.
     pub fn detect(helper: PathBuf, protect: Vec<PathBuf>) -> Self {
         let mechanism = probe::best(&helper);
-        Self { mechanism, helper, protect }
+        Self::with(mechanism, helper, protect)
     }
 
     /// Uses a mechanism that was found before, or none.
     pub fn with(mechanism: Mechanism, helper: PathBuf, protect: Vec<PathBuf>) -> Self {
-        Self { mechanism, helper, protect }
+        Self { mechanism, helper, protect, hidden: Vec::new(), loopback: false }
+    }
+
+    /// Hides files and folders from commands: a folder is empty to them, a file as well. Roots
+    /// inside a hidden folder stay visible. A path that is not there when a command starts is not
+    /// hidden from it, so name a folder that is.
+    #[must_use]
+    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
+        Self { hidden, ..self }
+    }
+
+    /// Lets commands with network access use the network as this process does, with all services
+    /// that listen on this machine. Otherwise they reach other machines through a proxy.
+    #[must_use]
+    pub fn with_loopback(self, loopback: bool) -> Self {
+        Self { loopback, ..self }
     }
 
     /// Every mechanism that works here, best first. For tests and for telling people.
@@ -159,27 +186,68 @@ impl Sandbox {
         self.mechanism != Mechanism::None
     }
 
+    /// Whether commands can be limited to this policy.
+    pub fn can_limit(&self, policy: &Policy) -> bool {
+        self.works() && (self.loopback || !policy.network() || self.mounts())
+    }
+
+    /// Whether the mechanism makes a file system and a network for a command.
+    fn mounts(&self) -> bool {
+        match self.mechanism {
+            Mechanism::Bubblewrap { .. } | Mechanism::Namespaces { .. } => true,
+            Mechanism::Landlock | Mechanism::None => false,
+        }
+    }
+
+    /// Opens the network as far as the policy does. The proxy lasts as long as the command.
+    fn open_network(
+        &self,
+        command: &mut Command,
+        policy: &Policy,
+    ) -> Result<NetworkAccess, SandboxError> {
+        match policy.network() {
+            false => Ok(NetworkAccess::Closed),
+            true if self.loopback => Ok(NetworkAccess::Host),
+            true if !self.mounts() => Err(SandboxError::NoWayPastLoopback),
+            true => {
+                let egress = Egress::start().map_err(SandboxError::Egress)?;
+                let socket = egress.socket();
+                command.env.extend(Egress::variables());
+                command.egress = Some(egress);
+                Ok(NetworkAccess::Bridged(socket))
+            }
+        }
+    }
+
     /// Limits a command to a policy. Full access leaves it as it is.
-    pub fn wrap(&self, command: Command, policy: &Policy) -> Result<Command, SandboxError> {
+    pub fn wrap(&self, mut command: Command, policy: &Policy) -> Result<Command, SandboxError> {
         if *policy == Policy::FullAccess {
             return Ok(command);
         }
         let tmpdir = command.env.get(std::ffi::OsStr::new("TMPDIR")).map(PathBuf::from);
         let roots =
             WritableRoots::of(policy, &command.cwd, tmpdir.as_deref(), self.protect.clone())?;
-        match &self.mechanism {
-            Mechanism::Bubblewrap { program, own_processes } => {
-                let outer = bubblewrap::Outer { program, own_processes: *own_processes };
-                outer.wrap(command, policy, &roots, &self.helper)
+        let network = self.open_network(&mut command, policy)?;
+        let plan = Plan::new(&command, network, &roots, &self.hidden, self.mounts())?;
+        let supervisor = match &self.mechanism {
+            Mechanism::Bubblewrap { program, own_proc } => {
+                let outer = bubblewrap::Outer { program, own_proc: *own_proc };
+                outer.wrap(&command.cwd, &plan, &self.helper)
             }
-            Mechanism::Landlock => Ok(inside::wrap(command, policy, &roots, &self.helper)),
-            Mechanism::None => Err(SandboxError::NoMechanism),
-        }
+            Mechanism::Namespaces { own_proc } => {
+                inside::in_namespaces(&self.helper, &plan, *own_proc)
+            }
+            Mechanism::Landlock => inside::landlocked(&self.helper, &plan),
+            Mechanism::None => return Err(SandboxError::NoMechanism),
+        };
+        Ok(supervised(command, supervisor, plan))
     }
 }
 
-/// Puts arguments before a command's own.
-fn prefixed(mut command: Command, prefix: Vec<OsString>) -> Command {
+/// Puts a supervisor's arguments before a command's own, with what has to last as long as it does.
+fn supervised(mut command: Command, prefix: Vec<OsString>, plan: Plan) -> Command {
     command.argv.splice(..0, prefix);
+    command.placeholders.extend(plan.placeholders);
+    command.enclosed = true;
     command
 }

@@ -1,7 +1,7 @@
 //! `bindery app-server`: the built-in engine behind Codex's own protocol.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -30,6 +30,10 @@ pub struct AppServer {
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
 
+    /// A file or folder that sandboxed commands must not see; may be given several times
+    #[arg(long, value_name = "PATH")]
+    hide: Vec<PathBuf>,
+
     /// A setting over those of `config.toml`; may be given several times
     #[arg(long, short, value_name = "KEY=VALUE")]
     config: Vec<String>,
@@ -49,8 +53,12 @@ impl AppServer {
         logging::begin(&log(), None)?;
         let token = self.token_file.as_deref().map(Token::read).transpose()?;
         let sandbox_helper = crate::helper::program();
-        let options =
-            EngineOptions { config: self.config, sandbox_helper, ..EngineOptions::default() };
+        let options = EngineOptions {
+            config: self.config,
+            sandbox_helper,
+            hidden: hidden(self.hide, self.token_file.as_deref(), &self.listen),
+            ..EngineOptions::default()
+        };
         match self.listen {
             Listen::Stdio => {
                 let service = engine_service(&options)?;
@@ -68,6 +76,19 @@ impl AppServer {
     }
 }
 
+/// What was named, and what leads to this server: a command that reached it could ask for more than
+/// it may do.
+fn hidden(named: Vec<PathBuf>, token: Option<&Path>, listen: &Listen) -> Vec<PathBuf> {
+    let socket = match listen {
+        Listen::Unix(path) => Some(path.as_path()),
+        Listen::Stdio | Listen::Ws(_) => None,
+    };
+    let own = [token, socket].into_iter().flatten().map(Path::to_owned);
+    // The folder that this process runs in may not be the command's.
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    named.into_iter().chain(own).map(absolute).collect()
+}
+
 /// Faults and warnings, unless the environment says what else. Standard output is the protocol's.
 fn log() -> Log {
     let said = ["BINDERY_LOG", "RUST_LOG"].into_iter().find_map(|name| std::env::var(name).ok());
@@ -76,14 +97,14 @@ fn log() -> Log {
 }
 
 #[cfg(unix)]
-async fn unix(path: &std::path::Path, options: &EngineOptions) -> anyhow::Result<()> {
+async fn unix(path: &Path, options: &EngineOptions) -> anyhow::Result<()> {
     let door = listen::UnixDoor::open(path).await?;
     let service = engine_service(options)?;
     until_signal(&service, door.serve(&service)).await
 }
 
 #[cfg(not(unix))]
-async fn unix(_: &std::path::Path, _: &EngineOptions) -> anyhow::Result<()> {
+async fn unix(_: &Path, _: &EngineOptions) -> anyhow::Result<()> {
     anyhow::bail!("there are no unix sockets on this system; use `ws://127.0.0.1:0`")
 }
 

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use bindery_engine::sandbox::{self, Mechanism, Sandbox};
+use bindery_engine::sandbox::{self, Sandbox};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -20,10 +20,17 @@ fn main() -> ExitCode {
 fn report() -> ExitCode {
     let Ok(own) = std::env::current_exe() else { return ExitCode::FAILURE };
     let found = Sandbox::all(&own);
-    let bubblewrap = found.iter().any(|one| matches!(one, Mechanism::Bubblewrap { .. }));
-    let says =
-        |works: bool| if works { "works" } else { "DOES NOT WORK HERE, its tests do nothing" };
-    println!("bubblewrap: {}", says(bubblewrap));
-    println!("Landlock: {}", says(found.contains(&Mechanism::Landlock)));
-    ExitCode::SUCCESS
+    for name in ["bubblewrap", "namespaces", "landlock"] {
+        match found.iter().find(|one| one.name() == name) {
+            Some(mechanism) => println!("{name}: works; {mechanism:?}"),
+            None => println!("{name}: DOES NOT WORK HERE"),
+        }
+    }
+    let required = std::env::var(sandbox::REQUIRE).unwrap_or_default();
+    let missing = sandbox::missing(&found, &required);
+    if missing.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("required by {} and missing: {}", sandbox::REQUIRE, missing.join(", "));
+    ExitCode::FAILURE
 }

@@ -34,6 +34,8 @@ pub struct Config {
     pub approval_policy: ApprovalPolicy,
     /// What commands may touch.
     pub sandbox: SandboxSettings,
+    /// Whether commands with network access reach the services of this machine.
+    pub loopback: bool,
     /// Whether the project around the folder is trusted.
     pub trust: Trust,
     /// How its documents are read.
@@ -172,9 +174,11 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
     if !notify.is_empty() {
         notices.push("`notify` has no effect: the engine runs no program of its own".to_owned());
     }
+    let (sandbox, loopback) = sandbox(&mut reader, trust, cwd)?;
     Ok(Config {
         approval_policy: approval(&mut reader, trust)?,
-        sandbox: sandbox(&mut reader, trust, cwd)?,
+        sandbox,
+        loopback,
         effort: reader.take("model_reasoning_effort")?,
         summary: reader.take("model_reasoning_summary")?,
         verbosity: reader.take("model_verbosity")?,
@@ -314,26 +318,29 @@ struct Writable {
     network_access: bool,
     exclude_tmpdir_env_var: bool,
     exclude_slash_tmp: bool,
+    loopback: bool,
 }
 
-/// The sandbox. Where nobody has said anything about the project, nothing is written in it.
+/// The sandbox, and whether it leaves this machine's services open to commands with network access.
+/// Where nobody has said anything about the project, nothing is written in it.
 fn sandbox(
     reader: &mut Reader<'_>,
     trust: Trust,
     cwd: &Path,
-) -> Result<SandboxSettings, ConfigError> {
+) -> Result<(SandboxSettings, bool), ConfigError> {
     let writable: Writable = reader.take("sandbox_workspace_write")?.unwrap_or_default();
     let usual = match trust {
         Trust::Undecided => SandboxMode::ReadOnly,
         Trust::Trusted | Trust::Untrusted => SandboxMode::WorkspaceWrite,
     };
-    Ok(SandboxSettings {
+    let settings = SandboxSettings {
         mode: reader.take("sandbox_mode")?.unwrap_or(usual),
         writable_roots: writable.writable_roots.iter().map(|root| cwd.join(root)).collect(),
         network_access: writable.network_access,
         exclude_tmpdir_env_var: writable.exclude_tmpdir_env_var,
         exclude_slash_tmp: writable.exclude_slash_tmp,
-    })
+    };
+    Ok((settings, writable.loopback))
 }
 
 /// What Codex calls `fast` is `priority` to servers.

@@ -118,6 +118,12 @@ mod system {
         Some(alive.filter_map(|one| Pid::from_raw(one.process)).collect())
     }
 
+    pub(crate) fn children(parent: i32) -> Vec<i32> {
+        let living = everyone().filter_map(living);
+        let children = living.filter(|one| one.parent == parent && !one.ended);
+        children.map(|one| one.process).collect()
+    }
+
     fn everyone() -> impl Iterator<Item = i32> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -149,6 +155,12 @@ mod system {
         let read = file.take(ENVIRONMENT).read_to_end(&mut bytes);
         read.is_ok() && memmem::find(&bytes, mark.as_bytes()).is_some()
     }
+}
+
+/// The living children of a process.
+#[cfg(target_os = "linux")]
+pub(crate) fn children_of(parent: i32) -> Vec<i32> {
+    system::children(parent)
 }
 
 #[cfg(not(target_os = "linux"))]

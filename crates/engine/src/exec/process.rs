@@ -240,7 +240,7 @@ async fn attend(
     if ended.await.is_err() {
         tracing::warn!("what a command left behind may still run");
     }
-    drop(spawned.placeholders);
+    drop((spawned.placeholders, spawned.egress));
 }
 
 /// Looks and waits; not for the runtime's own threads.

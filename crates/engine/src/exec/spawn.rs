@@ -9,9 +9,10 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
 
-use crate::sandbox::Placeholder;
+use crate::sandbox::{Egress, Placeholder};
 
 use super::family::Family;
+use super::session::lead_session;
 use super::{Command, ExecError};
 
 /// What a terminal measures unless somebody says otherwise.
@@ -26,6 +27,7 @@ pub(super) struct Spawned {
     pub(super) input: Option<OwnedWritePty>,
     /// Held to the end.
     pub(super) placeholders: Vec<Placeholder>,
+    pub(super) egress: Option<Egress>,
 }
 
 /// Where its output comes from.
@@ -56,7 +58,14 @@ pub(super) fn spawn(mut command: Command) -> Result<Spawned, ExecError> {
     let started = if command.tty { on_terminal(&command) } else { on_pipe(&command) };
     let (child, output, input) = started.map_err(|source| ExecError::Spawn { program, source })?;
     family.led_by(child.id());
-    Ok(Spawned { child, family, output, input, placeholders: command.placeholders })
+    Ok(Spawned {
+        child,
+        family,
+        output,
+        input,
+        placeholders: command.placeholders,
+        egress: command.egress,
+    })
 }
 
 type Parts = (Child, Output, Option<OwnedWritePty>);
@@ -93,10 +102,10 @@ fn on_free_terminal(command: &Command, pts: &Pts) -> io::Result<Child> {
     prepared.spawn()
 }
 
-/// A leader of a group of its own. One that leads a session must not lead a group before.
+/// A leader of a session of its own, so that the terminal of this process is out of its reach.
 fn prepared(command: &Command) -> tokio::process::Command {
     let mut prepared = bare(command);
-    prepared.process_group(0);
+    lead_session(&mut prepared);
     prepared
 }
 

@@ -14,6 +14,8 @@ use crate::thread::{Approval, Sandbox};
 pub struct Fenced {
     helper: PathBuf,
     protect: Vec<PathBuf>,
+    hidden: Vec<PathBuf>,
+    loopback: bool,
     rules: Mutex<Rules>,
     /// Where rules are kept.
     own: Option<PathBuf>,
@@ -25,7 +27,27 @@ impl Fenced {
     /// `helper` is a program that calls [`crate::sandbox::enter`]; `protect` are folders that
     /// commands never write in.
     pub fn new(helper: PathBuf, protect: Vec<PathBuf>) -> Self {
-        Self { helper, protect, rules: Mutex::default(), own: None, found: OnceLock::new() }
+        Self {
+            helper,
+            protect,
+            hidden: Vec::new(),
+            loopback: false,
+            rules: Mutex::default(),
+            own: None,
+            found: OnceLock::new(),
+        }
+    }
+
+    /// Hides files and folders from commands.
+    #[must_use]
+    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
+        Self { hidden, ..self }
+    }
+
+    /// Lets commands with network access reach the services of this machine.
+    #[must_use]
+    pub fn with_loopback(self, loopback: bool) -> Self {
+        Self { loopback, ..self }
     }
 
     /// With a sandbox that was found before.
@@ -51,7 +73,11 @@ impl Fenced {
     }
 
     fn mechanism(&self) -> &Mechanism {
-        let detect = || Mechanism::detect(self.helper.clone(), self.protect.clone());
+        let detect = || {
+            Mechanism::detect(self.helper.clone(), self.protect.clone())
+                .hiding(self.hidden.clone())
+                .with_loopback(self.loopback)
+        };
         self.found.get_or_init(detect)
     }
 }
@@ -76,7 +102,7 @@ impl Guard for Fenced {
             },
             rules: &rules,
             escalated: asked.escalated,
-            sandboxed: limited && self.mechanism().works(),
+            sandboxed: limited && self.mechanism().can_limit(&policy),
             proposed: asked.proposed,
         };
         match safety::decide(&question) {

@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::exec::Family;
+use crate::exec::{Family, lead_session};
 
 /// How long a server may take to end by itself, and then when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -43,17 +43,18 @@ impl ServerProcess {
         let os = |text: &String| OsString::from(text);
         let mut env = env.iter().map(|(key, value)| (os(key), os(value))).collect();
         let mut family = Family::marked(&mut env, false);
-        let mut child = Command::new(command)
+        let mut prepared = Command::new(command);
+        prepared
             .args(args)
             .env_clear()
             .envs(&env)
             .current_dir(cwd)
-            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
+            .kill_on_drop(true);
+        lead_session(&mut prepared);
+        let mut child = prepared.spawn()?;
         family.led_by(child.id());
         let lost = || io::Error::other("the server has no pipes");
         let stdout = child.stdout.take().ok_or_else(lost)?;

@@ -6,6 +6,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::exec::keeper::{forget_folder, watch_folder};
+
 /// Where they stand, and how many rely on each.
 static STANDING: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
 
@@ -34,10 +36,15 @@ impl Placeholder {
     pub(super) fn at(path: &Path) -> Site {
         let mut standing = standing();
         if !standing.contains_key(path) {
-            match fs::create_dir(path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => return Site::Taken,
-                Err(_) => return Site::Unfit,
+            if path.symlink_metadata().is_ok() {
+                return Site::Taken;
+            }
+            // Told before: this process may be killed at any time.
+            watch_folder(path);
+            if let Err(error) = fs::create_dir(path) {
+                forget_folder(path);
+                let taken = error.kind() == ErrorKind::AlreadyExists;
+                return if taken { Site::Taken } else { Site::Unfit };
             }
         }
         *standing.entry(path.to_owned()).or_default() += 1;
@@ -69,6 +76,7 @@ impl Drop for Place {
             standing.remove(&self.path);
             // Only an empty folder is removed; one that somebody has filled stays.
             let _ = fs::remove_dir(&self.path);
+            forget_folder(&self.path);
         }
     }
 }

@@ -8,7 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::bubblewrap::Outer;
-use super::{Mechanism, Policy, inside};
+use super::plan::Plan;
+use super::{Mechanism, inside};
+use crate::exec::lead_session_blocking;
 
 /// Names bubblewrap's program, where it is not on `PATH`.
 const VARIABLE: &str = "BINDERY_BWRAP";
@@ -28,7 +30,8 @@ pub(super) fn all(helper: &Path) -> Vec<Mechanism> {
 }
 
 fn find(helper: &Path) -> Vec<Mechanism> {
-    let found = bubblewrap(helper).into_iter().chain(landlock(helper)).collect();
+    let found = bubblewrap(helper).into_iter().chain(namespaces(helper)).chain(landlock(helper));
+    let found = found.collect();
     tracing::debug!(?found, "sandboxes that work here");
     found
 }
@@ -38,20 +41,28 @@ fn bubblewrap(helper: &Path) -> Option<Mechanism> {
         return None;
     }
     let program = program()?;
-    let works = |own_processes: &bool| {
-        let outer = Outer { program: &program, own_processes: *own_processes };
+    let works = |own_proc: &bool| {
+        let outer = Outer { program: &program, own_proc: *own_proc };
         let mut argv = outer.arguments(false);
         argv.push("--".into());
-        argv.extend(inside::within_bubblewrap(helper, &Policy::ReadOnly, false));
+        argv.extend(inside::within_bubblewrap(helper, &Plan::nothing()));
         succeeds(argv)
     };
-    let own_processes = [true, false].into_iter().find(works)?;
-    Some(Mechanism::Bubblewrap { program, own_processes })
+    let own_proc = [true, false].into_iter().find(works)?;
+    Some(Mechanism::Bubblewrap { program, own_proc })
+}
+
+fn namespaces(helper: &Path) -> Option<Mechanism> {
+    let works = |own_proc: &bool| {
+        cfg!(target_os = "linux")
+            && succeeds(inside::in_namespaces(helper, &Plan::nothing(), *own_proc))
+    };
+    let own_proc = [true, false].into_iter().find(works)?;
+    Some(Mechanism::Namespaces { own_proc })
 }
 
 fn landlock(helper: &Path) -> Option<Mechanism> {
-    let works =
-        cfg!(target_os = "linux") && succeeds(inside::landlocked(helper, &Policy::ReadOnly));
+    let works = cfg!(target_os = "linux") && succeeds(inside::landlocked(helper, &Plan::nothing()));
     works.then_some(Mechanism::Landlock)
 }
 
@@ -69,6 +80,7 @@ fn succeeds(mut argv: Vec<OsString>) -> bool {
     argv.extend(["/bin/sh", "-c", "exit 0"].map(OsString::from));
     let mut command = Command::new(&argv[0]);
     command.args(&argv[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    lead_session_blocking(&mut command);
     let Ok(mut child) = command.spawn() else { return false };
     let begun = Instant::now();
     while begun.elapsed() < LIMIT {

@@ -29,6 +29,8 @@ pub struct House {
     overrides: Vec<(String, toml::Value)>,
     /// The program that puts commands into a sandbox.
     helper: Option<PathBuf>,
+    /// Files and folders that commands do not see.
+    hidden: Vec<PathBuf>,
     without_rules: bool,
     clients: Clients,
 }
@@ -55,7 +57,14 @@ pub struct Outfit {
 impl House {
     /// A house of this home, with settings over those of its files.
     pub fn new(home: Home, overrides: Vec<(String, toml::Value)>) -> Self {
-        Self { home, overrides, helper: None, without_rules: false, clients: Clients::default() }
+        Self {
+            home,
+            overrides,
+            helper: None,
+            hidden: Vec::new(),
+            without_rules: false,
+            clients: Clients::default(),
+        }
     }
 
     /// Fences commands in with this program, which calls [`crate::sandbox::enter`] when it is told
@@ -66,6 +75,12 @@ impl House {
         Self { helper: Some(helper), ..self }
     }
 
+    /// Hides files and folders from commands in a sandbox, such as the keys of whoever started this.
+    #[must_use]
+    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
+        Self { hidden, ..self }
+    }
+
     /// Leaves the rules about commands unread, the user's own and Codex's.
     #[must_use]
     pub fn without_rules(self) -> Self {
@@ -73,12 +88,13 @@ impl House {
     }
 
     /// Who decides about commands, and what of the rules could not be read.
-    fn guard(&self) -> (Arc<dyn Guard>, Vec<String>) {
+    fn guard(&self, loopback: bool) -> (Arc<dyn Guard>, Vec<String>) {
         let homes = [Some(self.home.codex.clone()), self.home.bindery.clone()];
         match &self.helper {
             Some(helper) => {
                 let homes: Vec<PathBuf> = homes.into_iter().flatten().collect();
-                let guard = Fenced::new(helper.clone(), homes);
+                let guard = Fenced::new(helper.clone(), homes).hiding(self.hidden.clone());
+                let guard = guard.with_loopback(loopback);
                 match &self.home.bindery {
                     Some(own) if !self.without_rules => {
                         let codex = self.home.codex.join("rules");
@@ -155,8 +171,9 @@ impl Supply for House {
         warnings.extend(notices);
         let environment = config.environment.clone();
         let sources = sources(&config);
+        let loopback = config.loopback;
         let prompter = Arc::new(HousePrompter::new(config));
-        let (guard, problems) = self.guard();
+        let (guard, problems) = self.guard(loopback);
         warnings.extend(problems);
         Ok(Supplied {
             standing,

@@ -75,6 +75,7 @@ fn spawn(wanted: &Wanted, fenced: bool, cx: &Cx) -> Result<(Arc<Process>, Deltas
         tty: wanted.tty,
         enclosed: false,
         placeholders: Vec::new(),
+        egress: None,
     };
     if fenced {
         command = cx.guard.fence(command, &cx.standing.sandbox)?;

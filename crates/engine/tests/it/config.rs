@@ -250,6 +250,9 @@ fn the_sandbox_is_read() {
          [mcp_servers.m]\ncommand = 'c'\n",
     );
     let config = place.load(&[]).unwrap();
+    assert!(!config.loopback, "this machine's services are closed unless they are named");
+    let named = place.load(&["sandbox_workspace_write.loopback=true"]).unwrap();
+    assert!(named.loopback);
     assert!(config.sandbox.network() && config.feature("a", false) && !config.feature("b", true));
     assert_eq!(config.sandbox.writable_roots, ["/x".into(), place.project().join("y")]);
     assert_eq!(config.approval_policy, ApprovalPolicy::Never);

@@ -22,7 +22,15 @@ pub(crate) fn environment() -> BTreeMap<OsString, OsString> {
 pub(crate) fn script(text: &str) -> Command {
     let argv = shell::argv(OsStr::new("/bin/sh"), false, text);
     let cwd = std::env::temp_dir();
-    Command { argv, cwd, env: environment(), tty: false, enclosed: false, placeholders: Vec::new() }
+    Command {
+        argv,
+        cwd,
+        env: environment(),
+        tty: false,
+        enclosed: false,
+        placeholders: Vec::new(),
+        egress: None,
+    }
 }
 
 fn on_terminal(text: &str) -> Command {

@@ -12,7 +12,7 @@ use crate::stage::{Setting, Stage, call, say};
 
 fn stages(script: &str, approval: Approval, escalated: bool) -> Vec<Stage> {
     let helper = PathBuf::from(env!("CARGO_BIN_EXE_bindery-sandbox"));
-    let found = bindery_engine::sandbox::Sandbox::all(&helper);
+    let found = crate::sandbox::mechanisms();
     let permissions = if escalated { "require_escalated" } else { "use_default" };
     let start = json!({
         "cmd": script, "login": false, "yield_time_ms": 30_000, "sandbox_permissions": permissions,

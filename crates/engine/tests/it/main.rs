@@ -68,6 +68,12 @@ mod side_by_side;
 
 mod sandbox;
 
+mod sandbox_borders;
+
+mod sandbox_network;
+
+mod terminal;
+
 mod service;
 
 mod safety;

@@ -10,37 +10,49 @@ use std::time::Duration;
 use bindery_engine::exec::{Command, Ending, Processes, State};
 use bindery_engine::sandbox::environment::EnvironmentPolicy;
 use bindery_engine::sandbox::roots::PathError;
-use bindery_engine::sandbox::{Mechanism, PROTECTED, Policy, Sandbox, SandboxError, WritableRoots};
+use bindery_engine::sandbox::{
+    Mechanism, PROTECTED, Policy, REQUIRE, Sandbox, SandboxError, WritableRoots, missing,
+};
 use bindery_testkit::skipped::report_skipped;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::exec::{LONG, script};
 
-fn helper() -> PathBuf {
+pub(crate) fn helper() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_bindery-sandbox"))
 }
 
-/// A sandbox of every mechanism that works here. One that does not is named.
-fn sandboxes() -> Vec<Sandbox> {
+/// Every mechanism that works here. Those that `BINDERY_REQUIRE` names have to, and on Linux at
+/// least one, unless it says `none`: a test that tries nothing must not pass.
+#[track_caller]
+pub(crate) fn mechanisms() -> Vec<Mechanism> {
     let found = Sandbox::all(&helper());
-    if !found.iter().any(|one| matches!(one, Mechanism::Bubblewrap { .. })) {
-        report_skipped("bubblewrap does not work here");
+    let usual = if cfg!(target_os = "linux") { "any" } else { "none" };
+    let required = std::env::var(REQUIRE).unwrap_or_else(|_| usual.to_owned());
+    if required == "any" {
+        assert!(!found.is_empty(), "no sandbox works here; {REQUIRE}=none leaves them untested");
+        return found;
     }
-    if !found.contains(&Mechanism::Landlock) {
-        report_skipped("Landlock does not work here");
-    }
-    found.into_iter().map(|one| Sandbox::with(one, helper(), Vec::new())).collect()
+    let missing = missing(&found, &required);
+    assert!(missing.is_empty(), "{REQUIRE} names what does not work here: {missing:?}");
+    found
+}
+
+/// A sandbox of every mechanism.
+#[track_caller]
+pub(crate) fn sandboxes() -> Vec<Sandbox> {
+    mechanisms().into_iter().map(|one| Sandbox::with(one, helper(), Vec::new())).collect()
 }
 
 /// A project with a repository, and a folder beside it.
-struct Scene {
+pub(crate) struct Scene {
     project: TempDir,
     outside: TempDir,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scene = Self::bare();
         fs::create_dir_all(scene.root().join(".git/hooks")).unwrap();
         fs::write(scene.root().join(".git/config"), "[core]\n").unwrap();
@@ -49,26 +61,26 @@ impl Scene {
         scene
     }
 
-    fn bare() -> Self {
+    pub(crate) fn bare() -> Self {
         let folder = || tempfile::tempdir().unwrap();
         Self { project: folder(), outside: folder() }
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.project.path().canonicalize().unwrap()
     }
 
-    fn outside(&self, name: &str) -> PathBuf {
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
         self.outside.path().canonicalize().unwrap().join(name)
     }
 
-    fn command(&self, text: &str) -> Command {
+    pub(crate) fn command(&self, text: &str) -> Command {
         Command { cwd: self.root(), ..script(text) }
     }
 }
 
 /// Temporary folders are where the tests are, so they must not be writable.
-fn workspace(network: bool) -> Policy {
+pub(crate) fn workspace(network: bool) -> Policy {
     Policy::WorkspaceWrite {
         roots: Vec::new(),
         network,
@@ -77,18 +89,18 @@ fn workspace(network: bool) -> Policy {
     }
 }
 
-async fn ran(command: Command) -> Ending {
+pub(crate) async fn ran(command: Command) -> Ending {
     let processes = Processes::new();
     let (process, _) = processes.start(command).unwrap();
     processes.finish(&process, LONG, &CancellationToken::new()).await.ending
 }
 
-async fn tried(sandbox: &Sandbox, scene: &Scene, policy: &Policy, text: &str) -> Ending {
+pub(crate) async fn tried(sandbox: &Sandbox, scene: &Scene, policy: &Policy, text: &str) -> Ending {
     ran(sandbox.wrap(scene.command(text), policy).unwrap()).await
 }
 
 #[track_caller]
-fn refused(ending: &Ending, sandbox: &Sandbox) {
+pub(crate) fn refused(ending: &Ending, sandbox: &Sandbox) {
     assert_ne!(ending.exit_code, 0, "{:?}: {}", sandbox.mechanism(), ending.output);
     assert!(!ending.output.contains("cannot limit the command"), "{}", ending.output);
 }
@@ -162,7 +174,7 @@ async fn the_repository_is_protected() {
 }
 
 #[tokio::test]
-async fn bubblewrap_protects_what_is_not_there_yet() {
+async fn what_is_not_there_yet_is_protected() {
     for sandbox in sandboxes().into_iter().filter(|one| *one.mechanism() != Mechanism::Landlock) {
         let scene = Scene::bare();
         for name in PROTECTED {
@@ -216,6 +228,7 @@ async fn the_network_is_off_unless_allowed() {
     let port = listener.local_addr().unwrap().port();
     let text = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
     for sandbox in sandboxes() {
+        let sandbox = sandbox.with_loopback(true);
         let scene = Scene::new();
         let bash = |policy: &Policy| {
             let argv = ["/bin/bash", "-c", &text].map(Into::into).to_vec();
@@ -259,6 +272,7 @@ async fn tracing_and_rings_are_refused() {
     // ptrace(PTRACE_TRACEME), process_vm_readv, io_uring_setup, and the first by its other number.
     let calls = ["101, 0, 0, 0, 0", "310, 1, 0, 0, 0, 0, 0", "425, 1, 0", "0x40000000 | 101, 0"];
     for sandbox in sandboxes() {
+        let sandbox = sandbox.with_loopback(true);
         let scene = Scene::new();
         for call in calls {
             let text = format!("perl -e 'exit(syscall({call}) == -1 && $! == 1 ? 7 : 0)'");
@@ -355,7 +369,7 @@ fn the_whole_system_is_no_root() {
 fn a_protected_link_is_refused() {
     let scene = Scene::bare();
     symlink(scene.outside(""), scene.root().join(".git")).unwrap();
-    let bubblewrap = Mechanism::Bubblewrap { program: "bwrap".into(), own_processes: true };
+    let bubblewrap = Mechanism::Bubblewrap { program: "bwrap".into(), own_proc: true };
     let sandbox = Sandbox::with(bubblewrap, helper(), Vec::new());
     let wrapped = sandbox.wrap(scene.command("true"), &workspace(false));
     assert!(matches!(wrapped, Err(SandboxError::ProtectedLink(_))));

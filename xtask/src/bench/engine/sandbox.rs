@@ -46,12 +46,12 @@ pub(super) fn measure(setup: &Setup, bindery: &Path, report: &mut Report) -> any
     let mut table = Table::of_times();
     table.times("a command that does nothing", &times[0]);
     for (mechanism, times) in mechanisms.iter().zip(&times[1..]) {
-        table.times(&format!("the same within {}", name(mechanism)), times);
+        table.times(&format!("the same within {}", mechanism.name()), times);
     }
     report.tables.push(table);
     for (mechanism, limited) in mechanisms.iter().zip(&times[1..]) {
         let added = limited.median() - times[0].median();
-        let what = format!("added by {}", name(mechanism));
+        let what = format!("added by {}", mechanism.name());
         report.targets.push(Target::milliseconds(&what, added, MOST));
     }
     Ok(())
@@ -62,18 +62,10 @@ fn mechanisms(setup: &Setup, bindery: &Path) -> anyhow::Result<Vec<Mechanism>> {
     let mut found = Sandbox::all(bindery);
     if !found.iter().any(|one| matches!(one, Mechanism::Bubblewrap { .. })) {
         let program = need::path(&setup.root, &codex::BUBBLEWRAP)?;
-        found.insert(0, Mechanism::Bubblewrap { program, own_processes: true });
+        found.insert(0, Mechanism::Bubblewrap { program, own_proc: true });
     }
     ensure!(!found.is_empty(), "no sandbox works here");
     Ok(found)
-}
-
-fn name(mechanism: &Mechanism) -> &'static str {
-    match mechanism {
-        Mechanism::Bubblewrap { .. } => "bubblewrap",
-        Mechanism::Landlock => "Landlock",
-        Mechanism::None => "nothing",
-    }
 }
 
 fn nothing(folder: &Path) -> Command {
@@ -84,6 +76,7 @@ fn nothing(folder: &Path) -> Command {
         tty: false,
         enclosed: false,
         placeholders: Vec::new(),
+        egress: None,
     }
 }
 

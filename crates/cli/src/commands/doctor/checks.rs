@@ -6,6 +6,7 @@ use bindery::client::drift::{self, Drift};
 use bindery::client::locate::Located;
 use bindery::client::version::OLDEST;
 use bindery::core::wire::app_server::notification::Body;
+use bindery::engine::sandbox::{Mechanism, Sandbox};
 use bindery::{AppServer, EngineError, EngineOptions};
 use serde_json::{Value, json};
 
@@ -16,6 +17,7 @@ use crate::server::WhichCodex;
 pub(super) async fn all(which: &WhichCodex) -> Vec<Finding> {
     let mut findings = codexes(which).await;
     findings.extend(engine());
+    findings.extend(engine_sandbox());
     findings
 }
 
@@ -69,6 +71,30 @@ fn engine() -> Vec<Finding> {
     let aside = aside.map(|aside| Finding::new("settings", Status::Ok, aside));
     let first = Finding::new("engine", Status::Ok, text);
     std::iter::once(first).chain(notices).chain(aside).collect()
+}
+
+/// What keeps the engine's commands within their limits, and what it cannot do.
+fn engine_sandbox() -> Option<Finding> {
+    let helper = crate::helper::program()?;
+    let mechanism = Sandbox::detect(helper, Vec::new()).mechanism().clone();
+    let text = match &mechanism {
+        Mechanism::Bubblewrap { program, .. } => {
+            format!("of the engine: bubblewrap at {}", program.display())
+        }
+        Mechanism::None => "of the engine: none works here".to_owned(),
+        other => format!("of the engine: {}", other.name()),
+    };
+    let limits = mechanism.limits();
+    let text = limits.iter().fold(text, |text, limit| format!("{text}\n- {limit}"));
+    let hint = match mechanism {
+        Mechanism::Bubblewrap { .. } | Mechanism::Namespaces { .. } => None,
+        Mechanism::Landlock | Mechanism::None => {
+            Some("install bubblewrap, or allow user namespaces")
+        }
+    };
+    let status = if hint.is_none() { Status::Ok } else { Status::Warning };
+    let finding = Finding::new("sandbox", status, text);
+    Some(hint.into_iter().fold(finding, |finding, hint| finding.hint(hint)))
 }
 
 fn failed(name: &'static str, err: &bindery::Error) -> Finding {

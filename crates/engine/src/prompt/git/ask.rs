@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Changes;
 use super::recent::{self, Tip};
+use crate::exec::lead_session_blocking;
 
 /// Gits at work, and the thread that reads what they print.
 pub(super) struct Asked {
@@ -90,6 +91,7 @@ pub(super) fn git(root: &Path, args: &[&str]) -> Command {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
+    lead_session_blocking(&mut command);
     command
 }
 

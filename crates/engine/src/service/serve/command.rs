@@ -82,7 +82,15 @@ fn fenced(cx: &Cx, params: CommandExec) -> Result<Command, Refused> {
     }
     let argv = params.command.into_iter().map(Into::into).collect();
     let cwd = supplied.standing.cwd;
-    let command = Command { argv, cwd, env, tty: false, enclosed: false, placeholders: Vec::new() };
+    let command = Command {
+        argv,
+        cwd,
+        env,
+        tty: false,
+        enclosed: false,
+        placeholders: Vec::new(),
+        egress: None,
+    };
     match sandbox.is_full_access() {
         true => Ok(command),
         false => supplied.guard.fence(command, &sandbox).map_err(|why| {

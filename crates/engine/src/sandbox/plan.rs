@@ -1,0 +1,135 @@
+//! What a command may write, what stays read-only in it and what is hidden, as every mechanism needs
+//! it.
+
+use std::path::{Path, PathBuf};
+
+use crate::exec::Command;
+
+use super::SandboxError;
+use super::placeholder::{Placeholder, Site};
+use super::roots::WritableRoots;
+
+/// The limits of one command.
+pub(super) struct Plan {
+    pub(super) roots: Vec<PathBuf>,
+    /// Read-only although they lie in a root.
+    pub(super) protect: Vec<PathBuf>,
+    /// Links resolved; all of them exist.
+    pub(super) hidden: Vec<PathBuf>,
+    pub(super) network: NetworkAccess,
+    pub(super) tty: bool,
+    /// Folders made so that nothing else can be made in their place.
+    pub(super) placeholders: Vec<Placeholder>,
+}
+
+/// What of the network a command reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NetworkAccess {
+    Closed,
+    /// Other machines, through the proxy that takes the listener on this socket.
+    Bridged(PathBuf),
+    /// All that this process reaches, this machine among it.
+    Host,
+}
+
+/// What becomes of one path in a file system made for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum View {
+    /// Nothing of it is seen.
+    Hidden,
+    Writable,
+    ReadOnly,
+}
+
+impl Plan {
+    /// Of a command that may write nowhere.
+    pub(super) fn nothing() -> Self {
+        Self {
+            roots: Vec::new(),
+            protect: Vec::new(),
+            hidden: Vec::new(),
+            network: NetworkAccess::Closed,
+            tty: false,
+            placeholders: Vec::new(),
+        }
+    }
+
+    /// `mounts` says that the mechanism protects by mounting over what it protects.
+    pub(super) fn new(
+        command: &Command,
+        network: NetworkAccess,
+        roots: &WritableRoots,
+        hidden: &[PathBuf],
+        mounts: bool,
+    ) -> Result<Self, SandboxError> {
+        let mut hidden: Vec<_> =
+            hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        hidden.sort();
+        hidden.dedup();
+        let mut plan = Self {
+            roots: roots.roots().iter().map(|root| root.path.clone()).collect(),
+            hidden,
+            network,
+            tty: command.tty,
+            ..Self::nothing()
+        };
+        plan.refuse_hidden_folders(&command.cwd)?;
+        for path in roots.protected() {
+            if plan.is_hidden(&path) {
+                continue;
+            }
+            match mounts {
+                true => plan.protect_by_mount(path)?,
+                false if path.exists() => plan.protect.push(path),
+                false => {}
+            }
+        }
+        Ok(plan)
+    }
+
+    /// A folder that is hidden, or in a hidden one and no root, cannot be run in.
+    fn refuse_hidden_folders(&self, cwd: &Path) -> Result<(), SandboxError> {
+        let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        let hidden_root = self.roots.iter().find(|root| self.hidden.contains(root));
+        match hidden_root {
+            Some(root) => Err(SandboxError::Hidden(root.clone())),
+            None if self.is_hidden(&cwd) => Err(SandboxError::Hidden(cwd)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it lies in a hidden folder, and in no root within that folder.
+    fn is_hidden(&self, path: &Path) -> bool {
+        let hides = |folder: &&PathBuf| path.starts_with(folder);
+        self.hidden.iter().filter(hides).any(|folder| {
+            !self.roots.iter().any(|root| root.starts_with(folder) && path.starts_with(root))
+        })
+    }
+
+    fn protect_by_mount(&mut self, path: PathBuf) -> Result<(), SandboxError> {
+        match Placeholder::at(&path) {
+            Site::Ours(placeholder) => self.placeholders.push(placeholder),
+            Site::Taken if path.is_symlink() => return Err(SandboxError::ProtectedLink(path)),
+            Site::Taken => {}
+            Site::Unfit => return Ok(()),
+        }
+        self.protect.push(path);
+        Ok(())
+    }
+}
+
+/// Every path with its view, outer ones first: what is deeper lies over what holds it.
+pub(super) fn views(
+    roots: &[PathBuf],
+    protect: &[PathBuf],
+    hidden: &[PathBuf],
+) -> Vec<(PathBuf, View)> {
+    let of = |paths: &[PathBuf], view| -> Vec<_> {
+        paths.iter().map(|path| (path.clone(), view)).collect()
+    };
+    let mut views = of(roots, View::Writable);
+    views.extend(of(protect, View::ReadOnly));
+    views.extend(of(hidden, View::Hidden));
+    views.sort();
+    views
+}
