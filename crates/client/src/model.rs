@@ -31,6 +31,7 @@ use crate::interrupts::Interrupts;
 use crate::tools::ToolSet;
 use crate::turn::{Adoption, Deadlines, Turn, TurnRequest};
 
+pub use self::answers::approval_answer;
 use self::staff::Staff;
 use self::step::Parked;
 pub use self::step::Step;

@@ -1,12 +1,14 @@
 //! The AI SDK front: a language-model call comes in, its stream parts go out as server-sent events.
 //!
 //! Read: [`request`] (what is asked), `settings` (what of it is the client's affair), `hub`
-//! (questions on their way to the stream that shows them), `events` (the stream itself), `reach`
+//! (questions on their way to the stream that shows them), `answers` (who may answer them), `events` (the stream itself), `reach`
 //! (where workers are), `tenants` (one front for each).
 
 pub mod request;
 
 mod settings;
+
+mod answers;
 
 mod hub;
 
@@ -24,12 +26,16 @@ use bindery_client::error::Error;
 use bindery_client::interrupts::Interrupts;
 use bindery_client::pool::{Lease, Pool, Stats, WorkerKey};
 use bindery_client::turn::TurnControl;
+use bindery_core::ids::ApprovalId;
+use bindery_core::interrupt::Answer;
 
+use self::answers::ThreadContributors;
 use self::events::{Asked, Named};
 pub use self::events::{Events, Frame};
 use self::hub::Hub;
 use self::request::CallRequest;
 pub use self::tenants::{Admitted, Fronts, own_files};
+use crate::tenant::{Caller, Contributor};
 
 /// The language-model calls of one tenant; clones share them.
 #[derive(Clone)]
@@ -38,12 +44,19 @@ pub struct Front {
     interrupts: Interrupts,
     hub: Hub,
     calls: Calls,
+    contributors: ThreadContributors,
 }
 
 impl Front {
     /// A front on these workers. Questions are recorded in `interrupts`, to be answered by token.
     pub fn new(pool: Pool, interrupts: Interrupts) -> Self {
-        Self { pool, interrupts, hub: Hub::default(), calls: Calls::default() }
+        Self {
+            pool,
+            interrupts,
+            hub: Hub::default(),
+            calls: Calls::default(),
+            contributors: ThreadContributors::default(),
+        }
     }
 
     /// Runs a call on workers of this kind. Dropping the events interrupts the turn.
@@ -52,10 +65,12 @@ impl Front {
         key: &WorkerKey,
         backend: &str,
         request: CallRequest,
+        contributor: Contributor,
     ) -> Result<Events, Error> {
         let settings = settings::of(&request.settings, &self.hub, &self.interrupts);
         let options = request.options();
         let call = self.pool.model(key.clone(), settings).stream(&options).await?;
+        self.contributors.add(call.turn.thread_id(), contributor);
         let named = self.calls.enter(call.turn.control());
         let questions = self.hub.listen(call.turn.thread_id());
         let questions = Asked::new(questions, self.interrupts.clone());
@@ -86,6 +101,21 @@ impl Front {
     /// Lets turns end, interrupts those that do not, and ends all workers.
     pub async fn shutdown(&self, deadline: Duration) {
         self.pool.shutdown(deadline).await;
+    }
+
+    /// Adds somebody to those who have had a part in a call's thread.
+    pub fn contribute(&self, control: &TurnControl, contributor: Contributor) {
+        self.contributors.add(control.thread_id(), contributor);
+    }
+
+    /// Whether the caller may give this answer.
+    pub fn check_answer(
+        &self,
+        caller: &Caller,
+        token: &ApprovalId,
+        answer: &Answer,
+    ) -> Result<(), crate::error::Error> {
+        answers::check_open(caller, &self.interrupts, &self.contributors, token, answer)
     }
 
     /// Where the questions of these calls are answered.

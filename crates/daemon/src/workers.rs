@@ -4,6 +4,8 @@
 //! (`guard`), not of ours: when the daemon is gone it goes on, and the next daemon finds it in the
 //! store. The pool of the client decides when one is started and when it is idle.
 
+mod bound;
+
 mod environment;
 
 #[cfg(unix)]
@@ -290,6 +292,7 @@ impl Workers {
                 launch
             }
         };
+        bound::apply(&mut launch, tenant, backend);
         let tools = std::mem::take(&mut launch.env);
         launch.env = environment::of(&self.config.workers.pass_env, tenant);
         launch.env.extend(tools);

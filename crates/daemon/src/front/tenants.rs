@@ -18,12 +18,12 @@ use bindery_core::wire::app_server::input::UserInput;
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
-use super::Front;
 use super::reach::{self, Reach};
 use super::request::{CallRequest, FrontSettings};
+use super::{Front, answers};
 use crate::config::Config;
 use crate::error::Error;
-use crate::tenant::{Tenant, confined, within};
+use crate::tenant::{Caller, Tenant, confined, within};
 use crate::turns::steering;
 use crate::workers::Workers;
 
@@ -91,12 +91,17 @@ impl Fronts {
     }
 
     /// Checks what a call asks for, and finds its worker.
-    pub fn admit(&self, tenant: &Tenant, mut request: CallRequest) -> Result<Admitted, Error> {
+    pub fn admit(&self, caller: &Caller, mut request: CallRequest) -> Result<Admitted, Error> {
+        let tenant = &*caller.tenant;
         let (backend, key) = self.place(tenant, &request.settings)?;
+        request.check_settings()?;
+        let front = self.of(tenant);
         if !self.config.exit_with_parent {
             check(tenant, &mut request)?;
+            let (interrupts, contributors) = (&front.interrupts, &front.contributors);
+            answers::check_brought(caller, interrupts, contributors, &request.options())?;
         }
-        Ok(Admitted { front: self.of(tenant), key, backend, request })
+        Ok(Admitted { front, key, backend, request })
     }
 
     /// The backend of a call with these settings, and the kind of worker that it runs on.
@@ -169,8 +174,7 @@ fn check(tenant: &Tenant, request: &mut CallRequest) -> Result<(), Error> {
         let why = format!("options go under `{PROVIDER_KEY}`");
         return Err(Error::invalid("providerOptions", why));
     }
-    let mut own: Map<String, Value> =
-        own.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    let mut own = own;
     // A thread that leaves nothing behind is nobody's harm.
     let ephemeral = own.remove("ephemeral");
     settings.policy.check(&own)?;
@@ -181,6 +185,7 @@ fn check(tenant: &Tenant, request: &mut CallRequest) -> Result<(), Error> {
         Some(_) => return Err(Error::invalid("cwd", "it must be text")),
     };
     let cwd = confined(&settings.root, cwd)?;
+    settings.policy.confine(settings, &cwd, &mut own)?;
     own.insert("cwd".to_owned(), Value::from(cwd.display().to_string()));
     metadata.insert(PROVIDER_KEY.to_owned(), Value::Object(own));
     own_files(&settings.root, &options)?;

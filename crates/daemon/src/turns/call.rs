@@ -5,28 +5,46 @@ use bindery_core::map::prompt_to_turn::{PlanContext, ThreadSource, plan};
 use bindery_core::prompt::Prompt;
 use bindery_core::spec::PROVIDER_KEY;
 use bindery_core::wire::app_server::input::UserInput;
-use bindery_core::wire::app_server::params::ThreadStart;
+use bindery_core::wire::app_server::params::{ThreadSettings, ThreadStart};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::store::{ThreadRow, TurnRow};
+use crate::tenant::Tenant;
 
 /// The call of a turn. The same rows give the same call, whichever daemon asks.
-pub(super) fn of(thread: &ThreadRow, turn: &TurnRow) -> Result<CallOptions, Error> {
+pub(super) fn of(
+    tenant: &Tenant,
+    thread: &ThreadRow,
+    turn: &TurnRow,
+) -> Result<CallOptions, Error> {
     let options: CallOptions = serde_json::from_value(turn.request.clone())
         .map_err(|err| Error::invalid("request", err.to_string()))?;
-    within(thread, options)
+    within(tenant, thread, options)
 }
 
 /// How a thread begins when what runs in it first is no call.
-pub(super) fn beginning(thread: &ThreadRow) -> Result<ThreadStart, Error> {
+pub(super) fn beginning(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadStart, Error> {
     let options = CallOptions { prompt: Prompt::user("begin"), ..CallOptions::default() };
-    let plan = plan(&within(thread, options)?, &context(thread))?;
+    let plan = plan(&within(tenant, thread, options)?, &context(thread))?;
     let tools = Some(plan.dynamic_tools).filter(|tools| !tools.is_empty());
     Ok(ThreadStart { settings: plan.thread_settings, ephemeral: None, dynamic_tools: tools })
 }
 
-fn within(thread: &ThreadRow, mut options: CallOptions) -> Result<CallOptions, Error> {
+/// How a thread goes on when what runs in it is no call.
+pub(super) fn resumption(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadSettings, Error> {
+    let all = beginning(tenant, thread)?.settings;
+    let sandbox = all.sandbox.filter(|_| !tenant.settings.policy.full_access);
+    Ok(ThreadSettings { cwd: Some(thread.cwd.clone()), sandbox, ..ThreadSettings::default() })
+}
+
+/// The thread's settings beneath the call's, held to the tenant's policy as it is now: neither may
+/// have been allowed when it was written down.
+fn within(
+    tenant: &Tenant,
+    thread: &ThreadRow,
+    mut options: CallOptions,
+) -> Result<CallOptions, Error> {
     if options.tools.is_none() && thread.tools.as_array().is_some_and(|tools| !tools.is_empty()) {
         let tools = serde_json::from_value(thread.tools.clone());
         options.tools = tools.map_err(|err| Error::invalid("tools", err.to_string()))?;
@@ -36,6 +54,7 @@ fn within(thread: &ThreadRow, mut options: CallOptions) -> Result<CallOptions, E
     let mut merged = thread.settings.as_object().cloned().unwrap_or_default();
     merged.extend(own.as_object().cloned().unwrap_or_default());
     merged.insert("cwd".to_owned(), json!(thread.cwd));
+    tenant.settings.policy.confine(&tenant.settings, thread.cwd.as_ref(), &mut merged)?;
     place(&mut merged, thread);
     *own = Value::Object(merged);
     Ok(options)

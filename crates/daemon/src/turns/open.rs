@@ -13,7 +13,7 @@ use bindery_core::map::prompt_to_turn::ThreadSource;
 use bindery_core::part::Part;
 use bindery_core::spec::codex_of;
 use bindery_core::wire::app_server::notification::Tokens;
-use bindery_core::wire::app_server::params::{ThreadResume, ThreadSettings};
+use bindery_core::wire::app_server::params::ThreadResume;
 use bindery_core::wire::rpc::RequestId;
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ impl Inner {
     pub(super) async fn open(&self, scene: &Scene) -> Result<Opened, Error> {
         match scene.turn.kind {
             TurnKind::Prompt => {
-                let options = call::of(&scene.thread, &scene.turn)?;
+                let options = call::of(&scene.tenant, &scene.thread, &scene.turn)?;
                 let settings = self.settings(scene, call::context(&scene.thread));
                 let (tenant, backend) = (&scene.tenant, &scene.thread.backend);
                 let model = self.workers.model(tenant, backend, settings)?;
@@ -101,7 +101,7 @@ impl Inner {
             let turn = lease.server().adopt_turn(self.request(scene, thread), adoption)?;
             return Ok(Opened { turn, _lease: Some(lease) });
         }
-        let options = call::of(&scene.thread, &scene.turn)?;
+        let options = call::of(&scene.tenant, &scene.thread, &scene.turn)?;
         let mut context = call::context(&scene.thread);
         context.thread = ThreadSource::Fresh;
         let settings = self.settings(scene, context);
@@ -175,7 +175,7 @@ impl Inner {
             return Ok((self.lease(scene).await?, session(thread)?));
         }
         let lease = self.workers.lease(tenant, &thread.backend, None).await?;
-        let opened = lease.server().start_thread(&call::beginning(thread)?).await?;
+        let opened = lease.server().start_thread(&call::beginning(tenant, thread)?).await?;
         Ok((lease, opened.thread.id))
     }
 
@@ -184,8 +184,7 @@ impl Inner {
         let thread = session(&scene.thread)?;
         let backend = &scene.thread.backend;
         let lease = self.workers.lease(&scene.tenant, backend, Some(thread.as_str())).await?;
-        let settings =
-            ThreadSettings { cwd: Some(scene.thread.cwd.clone()), ..ThreadSettings::default() };
+        let settings = call::resumption(&scene.tenant, &scene.thread)?;
         let resume = ThreadResume { thread_id: thread, settings, exclude_turns: true };
         lease.server().resume_thread(&resume).await?;
         Ok(lease)

@@ -11,7 +11,7 @@ use crate::store::{
     Change, InterruptRow, InterruptState, StoreError, ThreadRow, TokenRow, TurnEnd, TurnRow,
     TurnState, WorkerRow,
 };
-use crate::tenant::Tenant;
+use crate::tenant::{Contributor, Role, Tenant};
 
 /// Changes that go together, and who waits for them.
 pub(super) struct Job {
@@ -89,6 +89,11 @@ fn apply(db: &Connection, change: &Change) -> Result<bool, StoreError> {
             "UPDATE token SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL",
             params![id, at],
         ),
+        Change::SetTokenRoles { id, roles } => run_one(
+            db,
+            "UPDATE token SET roles = ?2, admin = ?3 WHERE id = ?1 AND revoked IS NULL",
+            params![id, roles.to_string(), roles.has(Role::Admin)],
+        ),
         Change::AddThread(thread) => add_thread(db, thread),
         Change::BindThread { thread, session, at } => run_one(
             db,
@@ -109,6 +114,12 @@ fn apply(db: &Connection, change: &Change) -> Result<bool, StoreError> {
             db,
             "UPDATE thread SET usage = ?2, updated = ?3 WHERE id = ?1",
             params![thread, json(usage)?, at],
+        ),
+        Change::AddContributor { thread, contributor } => add_contributor(db, thread, contributor),
+        Change::SetThread { thread, settings } => run_one(
+            db,
+            "UPDATE thread SET settings = ?2 WHERE id = ?1",
+            params![thread, json(settings)?],
         ),
         Change::AddTurn(turn) => add_turn(db, turn),
         Change::StartTurn { turn, at } => run_one(
@@ -185,12 +196,21 @@ fn add_tenant(db: &Connection, tenant: &Tenant) -> Result<bool, StoreError> {
 }
 
 fn add_token(db: &Connection, token: &TokenRow) -> Result<bool, StoreError> {
-    let TokenRow { id, tenant, name, hash, admin, created, revoked } = token;
+    let TokenRow { id, tenant, name, hash, roles, created, revoked } = token;
     run_one(
         db,
-        "INSERT INTO token (id, tenant, name, hash, admin, created, revoked)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![id, tenant, name, hash, admin, created, revoked],
+        "INSERT INTO token (id, tenant, name, hash, admin, created, revoked, roles)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            id,
+            tenant,
+            name,
+            hash,
+            roles.has(Role::Admin),
+            created,
+            revoked,
+            roles.to_string()
+        ],
     )
 }
 
@@ -198,8 +218,8 @@ fn add_thread(db: &Connection, thread: &ThreadRow) -> Result<bool, StoreError> {
     run_one(
         db,
         "INSERT INTO thread (id, tenant, session, backend, title, cwd, settings, tools, fork,
-            usage, created, updated, archived)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            usage, created, updated, archived, contributors)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         params![
             thread.id,
             thread.tenant,
@@ -214,8 +234,26 @@ fn add_thread(db: &Connection, thread: &ThreadRow) -> Result<bool, StoreError> {
             thread.created,
             thread.updated,
             thread.archived,
+            thread.contributors.as_ref().map(json).transpose()?,
         ],
     )
+}
+
+fn add_contributor(
+    db: &Connection,
+    thread: &str,
+    contributor: &Contributor,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT contributors FROM thread WHERE id = ?1";
+    let known: Option<String> = db.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
+    let known = known.as_deref().map_or(Ok(Vec::new()), serde_json::from_str);
+    let mut all: Vec<Contributor> = known.map_err(|err| StoreError::Damaged(err.to_string()))?;
+    if all.contains(contributor) {
+        return Ok(false);
+    }
+    all.push(contributor.clone());
+    let sql = "UPDATE thread SET contributors = ?2 WHERE id = ?1";
+    run_one(db, sql, params![thread, json(&all)?])
 }
 
 fn add_turn(db: &Connection, turn: &TurnRow) -> Result<bool, StoreError> {
@@ -306,11 +344,11 @@ fn close(
 }
 
 fn add_worker(db: &Connection, worker: &WorkerRow) -> Result<bool, StoreError> {
-    let WorkerRow { id, tenant, backend, key, socket, started } = worker;
+    let WorkerRow { id, tenant, backend, key, socket, secret, started } = worker;
     run_one(
         db,
-        "INSERT INTO worker (id, tenant, backend, key, socket, started)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![id, tenant, backend, key, socket, started],
+        "INSERT INTO worker (id, tenant, backend, key, socket, started, secret)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![id, tenant, backend, key, socket, started, secret],
     )
 }
