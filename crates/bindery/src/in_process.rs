@@ -8,6 +8,7 @@ use bindery_client::error::Error;
 use bindery_client::peer::{Bounds, Inbound, Peer};
 use bindery_client::transport::{Incoming as FromClient, Transport, memory};
 use bindery_engine::config::{ConfigError, Home};
+use bindery_engine::service::bound::SandboxBound;
 use bindery_engine::service::connection::{Incoming, Wire};
 use bindery_engine::service::disk::Disk;
 use bindery_engine::service::house::House;
@@ -37,6 +38,8 @@ pub struct EngineOptions {
     /// What sessions say of where they come from, in Codex's words; none says `vscode`, as those
     /// of other clients do.
     pub source: Option<&'static str>,
+    /// The most that clients may ask for; none lets them ask for everything.
+    pub bound: Option<SandboxBound>,
     /// How the client introduces itself.
     pub connect: ConnectOptions,
 }
@@ -106,6 +109,10 @@ pub fn engine_house(options: &EngineOptions) -> Result<House, EngineError> {
     let house = House::new(home, said.collect::<Result<Vec<_>, _>>()?);
     let house = if options.ignore_rules { house.without_rules() } else { house };
     let house = house.hiding(options.hidden.clone());
+    let house = match &options.bound {
+        Some(bound) => house.bounded(bound.clone()),
+        None => house,
+    };
     Ok(match &options.sandbox_helper {
         Some(helper) => house.with_helper(helper.clone()),
         None => house,

@@ -33,6 +33,7 @@ use crate::interrupts::Interrupts;
 use crate::tools::ToolSet;
 use crate::turn::{Adoption, Deadlines, Turn, TurnRequest};
 
+pub use self::answers::approval_answer;
 pub use self::input::{InputFilter, Unfiltered};
 use self::staff::Staff;
 use self::step::Parked;

@@ -20,6 +20,8 @@ pub mod prompt;
 
 pub mod call;
 
+pub mod settings;
+
 pub mod usage;
 
 pub mod part;

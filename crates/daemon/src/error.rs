@@ -6,7 +6,7 @@ use bindery_core::map::prompt_to_turn::PlanError;
 use thiserror::Error;
 
 use crate::store::StoreError;
-use crate::tenant::FOLDER_MOVED;
+use crate::tenant::{FOLDER_MOVED, Role};
 
 /// The limit of bytes that are kept.
 pub const DISK: &str = "bytes of disk";
@@ -32,6 +32,9 @@ pub enum Error {
     /// The token does not reach so far.
     #[error("{0}")]
     Forbidden(String),
+    /// The token lacks a role.
+    #[error("this token may not be used for it: it lacks the role `{0}`")]
+    RoleMissing(Role),
     /// The request does not say what it must, or says it wrongly.
     #[error("{what}: {why}")]
     Invalid {
@@ -125,6 +128,7 @@ impl Error {
             Self::NotFound { .. } => "not_found",
             Self::Unauthorized => "unauthorized",
             Self::Forbidden(_) => "forbidden",
+            Self::RoleMissing(_) => "role_missing",
             Self::Invalid { .. } => "invalid",
             Self::KeyReused(_) => "idempotency_key_reused",
             Self::Conflict { code, .. } | Self::Interrupt { code, .. } => code,
@@ -146,7 +150,8 @@ impl Error {
         match self {
             Self::NotFound { .. } => 404,
             Self::Unauthorized => 401,
-            Self::Forbidden(_) => 403,
+            Self::Forbidden(_) | Self::RoleMissing(_) => 403,
+            Self::Interrupt { code: "escalation_denied" | "approver_needed", .. } => 403,
             Self::Invalid { .. } | Self::Prompt(_) => 422,
             Self::Conflict { code: FORGOTTEN, .. } => 410,
             Self::KeyReused(_) | Self::Conflict { .. } => 409,
@@ -170,6 +175,14 @@ impl Error {
         let hint = match self {
             Self::Unauthorized => {
                 "send `Authorization: Bearer …`; `bindery tenant token` makes one"
+            }
+            Self::RoleMissing(_) => "use another token; `bindery tenant token --role …` makes one",
+            Self::Interrupt { code: "escalation_denied", .. } => {
+                "answer `decline` or `cancel`; `escalation` in the tenant's policy says who may \
+                 allow it"
+            }
+            Self::Interrupt { code: "approver_needed", .. } => {
+                "answer with the token of somebody else that has the role `answer`"
             }
             Self::Interrupt { code: "interrupt_over", .. } => {
                 "if its worker died, `POST …/ask-again` starts a turn that asks anew"

@@ -1,12 +1,15 @@
 //! The AI SDK front: a language-model call comes in, its stream parts go out as server-sent events.
 //!
 //! Read: [`request`] (what is asked), `settings` (what of it is the client's affair), `hub`
-//! (questions on their way to the stream that shows them), `events` (the stream itself), `reach`
-//! (where workers are), `tenants` (one front for each), `folders` (the folders that turns run in).
+//! (questions on their way to the stream that shows them), `answers` (who may answer them),
+//! `events` (the stream itself), `reach` (where workers are), `tenants` (one front for each),
+//! `folders` (the folders that turns run in).
 
 pub mod request;
 
 mod settings;
+
+mod answers;
 
 mod hub;
 
@@ -27,13 +30,17 @@ use bindery_client::interrupts::Interrupts;
 use bindery_client::model::ModelSettings;
 use bindery_client::pool::{Lease, Pool, Stats, WorkerKey};
 use bindery_client::turn::TurnControl;
+use bindery_core::ids::ApprovalId;
+use bindery_core::interrupt::Answer;
 
+use self::answers::ThreadContributors;
 use self::events::{Asked, Named};
 pub use self::events::{Events, Frame};
 use self::folders::TurnFolders;
 use self::hub::Hub;
 use self::request::CallRequest;
 pub use self::tenants::{Admitted, Bounds, Fronts};
+use crate::tenant::{Caller, Contributor};
 
 /// The language-model calls of one tenant; clones share them.
 #[derive(Clone)]
@@ -43,21 +50,28 @@ pub struct Front {
     hub: Hub,
     calls: Calls,
     folders: TurnFolders,
+    contributors: ThreadContributors,
 }
 
 impl Front {
     /// A front on these workers. Questions are recorded in `interrupts`, to be answered by token.
     pub fn new(pool: Pool, interrupts: Interrupts) -> Self {
         let (hub, calls, folders) = (Hub::default(), Calls::default(), TurnFolders::default());
-        Self { pool, interrupts, hub, calls, folders }
+        let contributors = ThreadContributors::default();
+        Self { pool, interrupts, hub, calls, folders, contributors }
     }
 
     /// Runs a call on workers of this kind. Dropping the events interrupts the turn.
-    pub async fn stream(&self, admitted: Admitted) -> Result<Events, Error> {
+    pub async fn stream(
+        &self,
+        admitted: Admitted,
+        contributor: Contributor,
+    ) -> Result<Events, Error> {
         let Admitted { key, backend, request, bounds, .. } = admitted;
         let settings = self.settings(&request, bounds.as_ref());
         let options = request.options();
         let call = self.pool.model(key, settings).stream(&options).await?;
+        self.contributors.add(call.turn.thread_id(), contributor);
         let named = self.calls.enter(call.turn.control());
         let folder = bounds.map(|bounds| bounds.folder);
         let folder = self.folders.enter(call.turn.thread_id(), call.opened.is_some(), folder);
@@ -99,6 +113,21 @@ impl Front {
     /// Lets turns end, interrupts those that do not, and ends all workers.
     pub async fn shutdown(&self, deadline: Duration) {
         self.pool.shutdown(deadline).await;
+    }
+
+    /// Adds somebody to those who have had a part in a call's thread.
+    pub fn contribute(&self, control: &TurnControl, contributor: Contributor) {
+        self.contributors.add(control.thread_id(), contributor);
+    }
+
+    /// Whether the caller may give this answer.
+    pub fn check_answer(
+        &self,
+        caller: &Caller,
+        token: &ApprovalId,
+        answer: &Answer,
+    ) -> Result<(), crate::error::Error> {
+        answers::check_open(caller, &self.interrupts, &self.contributors, token, answer)
     }
 
     /// Where the questions of these calls are answered.

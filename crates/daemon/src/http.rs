@@ -1,6 +1,7 @@
 //! The HTTP API: versioned JSON under `/v1`, events as SSE, errors as problem+json.
 //!
 //! Read: [`app`] (what handlers share), [`security`] (who gets in at all), [`auth`] (who asks),
+//! [`access`] (which role that takes),
 //! [`limits`] (how much), [`extract`] and [`body`] (what they send), [`problem`] (how errors are
 //! told), then one file for each kind of thing, and [`openapi`] (all of it, described).
 
@@ -8,11 +9,17 @@ pub mod app;
 
 pub mod security;
 
+pub mod access;
+
 pub mod auth;
 
 pub mod limits;
 
 pub mod extract;
+
+pub mod token_watch;
+
+mod unique_keys;
 
 pub mod body;
 

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::store::{
     Change, InterruptFilter, InterruptRow, InterruptState, Store, TurnKind, TurnRow,
 };
-use crate::tenant::Caller;
+use crate::tenant::{Caller, Role, check_answer};
 use crate::turns::{NewTurn, Runner};
 
 /// Where questions are answered; clones share it.
@@ -44,9 +44,8 @@ impl Desk {
         filter: InterruptFilter,
         overall: bool,
     ) -> Result<Vec<InterruptRow>, Error> {
-        if overall && !caller.admin {
-            let why = "only an administrator's token sees all tenants".to_owned();
-            return Err(Error::Forbidden(why));
+        if overall {
+            caller.must_have(Role::Admin)?;
         }
         let tenant = (!overall).then(|| caller.tenant.id.clone());
         Ok(self.store.interrupts(InterruptFilter { tenant, ..filter }).await?)
@@ -73,6 +72,7 @@ impl Desk {
             code: "answer_unfit",
             message: format!("this answer does not fit interrupt `{token}`: {why}"),
         })?;
+        self.check_escalation(caller, &row, &answer).await?;
         let change = Change::AnswerInterrupt {
             token: token.to_owned(),
             answer: Box::new(answer.clone()),
@@ -86,6 +86,19 @@ impl Desk {
         }
         self.runner.deliver(&row.turn, token, answer)?;
         self.get(caller, token).await
+    }
+
+    /// Holds an answer to the tenant's policy about what may leave the sandbox.
+    async fn check_escalation(
+        &self,
+        caller: &Caller,
+        row: &InterruptRow,
+        answer: &Answer,
+    ) -> Result<(), Error> {
+        let thread = self.store.thread(&row.tenant, &row.thread).await?;
+        let contributors = thread.and_then(|thread| thread.contributors);
+        let (tenant, ask) = (&caller.tenant, &row.interrupt.ask);
+        check_answer(tenant, ask, answer, &caller.as_contributor(), contributors.as_deref())
     }
 
     /// Starts a turn that takes up a question which its worker took with it.
@@ -104,7 +117,7 @@ impl Desk {
             // Asked twice, it is asked once.
             key: Some(format!("ask-again:{token}")),
         };
-        Ok(self.runner.submit(&caller.tenant, &thread, new).await?.0)
+        Ok(self.runner.submit(caller, &thread, new).await?.0)
     }
 }
 

@@ -20,12 +20,13 @@ use crate::http::limits::Used;
 use crate::http::listen::Times;
 use crate::http::metrics::Metrics;
 use crate::http::security::Doors;
+use crate::http::token_watch::TokenWatch;
 use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
 use crate::private::{make_file, make_folder, remove_old_token, restrict_data};
 use crate::store::sqlite::{Sqlite, Sync};
 use crate::store::{Change, Store};
-use crate::tenant::{Policy, Tenant, TenantSettings, Tenants};
+use crate::tenant::{Policy, Role, Roles, Tenant, TenantSettings, Tenants};
 use crate::turns::Runner;
 use crate::workers::{Program, Workers};
 
@@ -97,7 +98,20 @@ impl Server {
         let address = listener.local_addr().map_err(|err| Error::Internal(err.to_string()))?;
         let (doors, used) = (Doors::new(address, &config.http), Used::default());
         let metrics = Metrics::default();
-        let app = App { config, store, tenants, runner, desk, fronts, doors, used, metrics, stop };
+        let token_watch = TokenWatch::new(store.clone(), stop.clone());
+        let app = App {
+            config,
+            store,
+            tenants,
+            runner,
+            desk,
+            fronts,
+            doors,
+            used,
+            metrics,
+            token_watch,
+            stop,
+        };
         Ok(Self { app, listener, hooks, first_token, _lock: lock })
     }
 
@@ -119,7 +133,7 @@ impl Server {
                 tenants.revoke(&token.id).await?;
             }
         }
-        tenants.token(&tenant, ANNOUNCED, true).await.map(Some)
+        tenants.token(&tenant, ANNOUNCED, Roles::new(Role::ALL)).await.map(Some)
     }
 
     /// What is behind the API.
@@ -232,9 +246,9 @@ async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<Strin
     let root = config.root.clone().map_or_else(here, Ok)?;
     let mut settings = TenantSettings::new(codex_home(config)?, root);
     // The first tenant is whoever starts the daemon, who may do all this anyway.
-    settings.policy = Policy { full_access: true, config: true };
+    settings.policy = Policy { full_access: true, config: true, escalation: None };
     let tenant: Tenant = tenants.add(FIRST_TENANT, settings).await?;
-    let token = tenants.token(&tenant, "first start", true).await?;
+    let token = tenants.token(&tenant, "first start", Roles::new(Role::ALL)).await?;
     Ok(Some(token))
 }
 

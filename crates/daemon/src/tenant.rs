@@ -6,7 +6,13 @@ mod folder;
 
 mod paths;
 
+mod escalation;
+
 mod policy;
+
+mod roles;
+
+mod sandbox;
 
 mod settings;
 
@@ -19,8 +25,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::access::{Caller, Tenants};
+pub use self::escalation::{Escalation, check_answer};
 pub use self::folder::{FOLDER_MOVED, ThreadFolder};
+use self::paths::confined;
 pub use self::paths::open_file;
+pub use self::policy::{Policy, invalid};
+pub use self::roles::{Contributor, Role, Roles};
 pub use self::settings::SettingsFile;
 pub use self::trust::distrust;
 use crate::clock::Millis;
@@ -64,6 +74,12 @@ pub struct TenantSettings {
 }
 
 impl TenantSettings {
+    /// Folders that its commands may write without full access.
+    pub fn writable_folders(&self) -> Vec<PathBuf> {
+        let home = sandbox::HomeDefaults::writable_roots(&self.codex_home);
+        std::iter::once(self.root.clone()).chain(home).collect()
+    }
+
     /// A home and a root, and what is usual.
     pub fn new(codex_home: PathBuf, root: PathBuf) -> Self {
         Self {
@@ -100,17 +116,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { turns: 16, queue: 256, thread_queue: 16, requests_per_minute: 6000, disk: 4 << 30 }
     }
-}
-
-/// What a tenant's callers may ask Codex for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Policy {
-    /// `danger-full-access`: commands outside the sandbox.
-    #[serde(alias = "full_access")]
-    pub full_access: bool,
-    /// Overrides of `config.toml`, and parameters that are passed through unread.
-    pub config: bool,
 }
 
 /// Who is told when something happens.

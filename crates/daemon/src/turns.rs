@@ -42,7 +42,7 @@ use crate::error::Error;
 use crate::interrupts::Hooks;
 use crate::secret;
 use crate::store::{Change, Store, StoreError, ThreadRow, TurnKind, TurnRow, TurnState};
-use crate::tenant::Tenant;
+use crate::tenant::{Caller, Tenant};
 use crate::workers::Workers;
 
 pub use self::call::steering;
@@ -139,11 +139,11 @@ impl Runner {
     /// Puts a turn into the queue of its thread; true if it is new, false if its key was known.
     pub async fn submit(
         &self,
-        tenant: &Tenant,
+        caller: &Caller,
         thread: &ThreadRow,
         new: NewTurn,
     ) -> Result<(TurnRow, bool), Error> {
-        let inner = &self.inner;
+        let (inner, tenant) = (&self.inner, &*caller.tenant);
         if inner.stop.is_cancelled() {
             return Err(Error::Stopping);
         }
@@ -156,7 +156,12 @@ impl Runner {
             return Ok((known, false));
         }
         let place = inner.reserve(tenant, &thread.id)?;
-        match inner.store.commit(vec![Change::AddTurn(Box::new(turn.clone()))]).await {
+        let contributor = caller.as_contributor();
+        let changes = vec![
+            Change::AddContributor { thread: thread.id.clone(), contributor },
+            Change::AddTurn(Box::new(turn.clone())),
+        ];
+        match inner.store.commit(changes).await {
             Ok(_) => {}
             // Somebody else was quicker with the same key.
             Err(StoreError::Conflict(why)) => {
@@ -171,13 +176,21 @@ impl Runner {
     }
 
     /// Adds to a turn that runs.
-    pub async fn steer(&self, turn: &TurnRow, input: Vec<UserInput>) -> Result<(), Error> {
+    pub async fn steer(
+        &self,
+        caller: &Caller,
+        turn: &TurnRow,
+        input: Vec<UserInput>,
+    ) -> Result<(), Error> {
         let live = self.inner.live().get(&turn.id).cloned();
         let control = live.and_then(|live| live.control());
         let Some(control) = control else {
             let message = format!("turn `{}` does not run", turn.id);
             return Err(Error::Conflict { code: "turn_not_running", message });
         };
+        let (thread, contributor) = (turn.thread.clone(), caller.as_contributor());
+        // Before the model hears of it: whoever adds to a turn must not approve what comes of it.
+        self.inner.store.commit(vec![Change::AddContributor { thread, contributor }]).await?;
         Ok(control.steer(input).await?)
     }
 

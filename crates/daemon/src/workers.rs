@@ -4,6 +4,8 @@
 //! (`guard`), not of ours: when the daemon is gone it goes on, and the next daemon finds it in the
 //! store. The pool of the client decides when one is started and when it is idle.
 
+mod bound;
+
 mod environment;
 
 mod hidden;
@@ -299,6 +301,7 @@ impl Workers {
             home.make()?;
             launch.args.extend(environment::withheld(pass));
         }
+        bound::apply(&mut launch, tenant, backend);
         let tools = std::mem::take(&mut launch.env);
         launch.env = environment::of(pass, tenant, home.as_ref());
         launch.env.extend(tools);

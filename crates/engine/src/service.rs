@@ -5,6 +5,8 @@
 //! listen to it (`crowd`), over whatever connections they have. Threads belong to no connection:
 //! a client that is gone leaves its turns running.
 
+pub mod bound;
+
 pub mod connection;
 
 mod crowd;

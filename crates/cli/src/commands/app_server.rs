@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use bindery::engine::service::Service;
+use bindery::engine::service::bound::SandboxBound;
 use bindery::engine::service::listen::{self, Listen, Token, WsDoor};
 use bindery::{EngineOptions, engine_service};
 use bindery_daemon::config::Log;
@@ -25,6 +26,18 @@ pub struct AppServer {
     /// A file with the bearer token that WebSocket clients must bring
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+
+    /// Read the token that clients of a socket must bring from the first line of standard input
+    #[arg(long, conflicts_with = "token_file")]
+    token_stdin: bool,
+
+    /// The most that clients may ask for: `read-only` or `workspace-write`
+    #[arg(long, value_name = "MODE")]
+    max_sandbox: Option<String>,
+
+    /// A folder that threads must work in, with `--max-sandbox`; may be given several times
+    #[arg(long, value_name = "DIR", requires = "max_sandbox")]
+    max_root: Vec<PathBuf>,
 
     /// A name, beside its addresses, that WebSocket clients may call this server by
     #[arg(long, value_name = "NAME")]
@@ -51,16 +64,26 @@ impl AppServer {
     /// Runs the command until the client hangs up or a signal comes.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         logging::begin(&log(), None)?;
-        let token = self.token_file.as_deref().map(Token::read).transpose()?;
+        let token = self.token()?;
+        let bound = self
+            .max_sandbox
+            .as_deref()
+            .map(|mode| SandboxBound::of_mode(mode, self.max_root.clone()));
+        let bound = bound.transpose().map_err(|why| anyhow::anyhow!("--max-sandbox: {why}"))?;
         let sandbox_helper = crate::helper::program();
         let options = EngineOptions {
             config: self.config,
             sandbox_helper,
             hidden: hidden(self.hide, self.token_file.as_deref(), &self.listen),
+            bound,
             ..EngineOptions::default()
         };
         match self.listen {
             Listen::Stdio => {
+                anyhow::ensure!(
+                    token.is_none(),
+                    "a token is for clients of a socket; use `--listen`"
+                );
                 let service = engine_service(&options)?;
                 until_signal(&service, listen::stdio(&service)).await?;
             }
@@ -70,9 +93,21 @@ impl AppServer {
                 let service = engine_service(&options)?;
                 until_signal(&service, door.serve(&service)).await?;
             }
-            Listen::Unix(path) => unix(&path, &options).await?,
+            Listen::Unix(path) => unix(&path, token, &options).await?,
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What clients must bring. A command line and a file can be read by whatever runs here, so a
+    /// program that starts a server for others gives it on standard input.
+    fn token(&self) -> anyhow::Result<Option<Token>> {
+        if !self.token_stdin {
+            return Ok(self.token_file.as_deref().map(Token::read).transpose()?);
+        }
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).context("cannot read standard input")?;
+        anyhow::ensure!(!line.trim().is_empty(), "standard input holds no token");
+        Ok(Some(Token::new(line.trim())))
     }
 }
 
@@ -97,14 +132,14 @@ fn log() -> Log {
 }
 
 #[cfg(unix)]
-async fn unix(path: &Path, options: &EngineOptions) -> anyhow::Result<()> {
-    let door = listen::UnixDoor::open(path).await?;
+async fn unix(path: &Path, token: Option<Token>, options: &EngineOptions) -> anyhow::Result<()> {
+    let door = listen::UnixDoor::open(path, token).await?;
     let service = engine_service(options)?;
     until_signal(&service, door.serve(&service)).await
 }
 
 #[cfg(not(unix))]
-async fn unix(_: &Path, _: &EngineOptions) -> anyhow::Result<()> {
+async fn unix(_: &Path, _: Option<Token>, _: &EngineOptions) -> anyhow::Result<()> {
     anyhow::bail!("there are no unix sockets on this system; use `ws://127.0.0.1:0`")
 }
 

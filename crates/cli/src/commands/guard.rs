@@ -22,6 +22,9 @@ pub struct Guard {
     /// End with the standard input
     #[arg(long)]
     with_parent: bool,
+    /// Pass the first line of the standard input on to the worker's
+    #[arg(long)]
+    pass_secret: bool,
     /// The worker
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -35,6 +38,7 @@ impl Guard {
             lease: self.lease,
             patience: Duration::from_secs(self.patience),
             with_parent: self.with_parent,
+            pass_secret: self.pass_secret,
             command: self.command,
         };
         run(&watch)?;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use bindery_daemon::config::{Config, Flags};
 use bindery_daemon::serve::{STORE, make_data, open_store};
-use bindery_daemon::tenant::{SettingsFile, TenantSettings, Tenants};
+use bindery_daemon::tenant::{Role, Roles, SettingsFile, TenantSettings, Tenants};
 
 use self::told::Told;
 use super::serve::hinted;
@@ -72,9 +72,20 @@ enum Action {
         /// What it is for
         #[arg(long, default_value = "made by hand")]
         name: String,
-        /// Let it see all tenants' questions
+        /// What it may be used for; may be given several times [default: run and answer]
+        #[arg(long, value_name = "ROLE", value_parser = role)]
+        role: Vec<Role>,
+        /// Let it see all tenants' questions: the role `admin` besides
         #[arg(long)]
         admin: bool,
+    },
+    /// Give a token other roles
+    Roles {
+        /// The token's name, as `bindery tenant list` shows it
+        token: String,
+        /// What it may be used for; may be given several times
+        #[arg(long, value_name = "ROLE", required = true, value_parser = role)]
+        role: Vec<Role>,
     },
     /// Make a token void
     Revoke {
@@ -132,7 +143,8 @@ async fn act(data: &Path, tenants: &Tenants, action: Action) -> anyhow::Result<T
                     make_data(&folder).map_err(hinted)?;
                 }
             }
-            let token = tenants.token(&tenant, "first token", false).await.map_err(hinted)?;
+            let token =
+                tenants.token(&tenant, "first token", Roles::usual()).await.map_err(hinted)?;
             Ok(Told::Added { tenant: Box::new(tenant), token })
         }
         Action::Set { tenant, settings } => {
@@ -149,16 +161,29 @@ async fn act(data: &Path, tenants: &Tenants, action: Action) -> anyhow::Result<T
             }
             Ok(Told::List(all))
         }
-        Action::Token { tenant, name, admin } => {
+        Action::Token { tenant, name, role, admin } => {
             let tenant = tenants.find(&tenant).await.map_err(hinted)?;
-            let token = tenants.token(&tenant, &name, admin).await.map_err(hinted)?;
+            let usual = [Role::Run, Role::Answer].into_iter().filter(|_| role.is_empty());
+            let admin = admin.then_some(Role::Admin);
+            let roles = Roles::new(usual.chain(role.iter().copied()).chain(admin));
+            let token = tenants.token(&tenant, &name, roles).await.map_err(hinted)?;
             Ok(Told::Token { tenant: tenant.name, token })
+        }
+        Action::Roles { token, role } => {
+            let roles = Roles::new(role);
+            tenants.set_roles(&token, roles.clone()).await.map_err(hinted)?;
+            Ok(Told::Roles { token, roles })
         }
         Action::Revoke { token } => {
             tenants.revoke(&token).await.map_err(hinted)?;
             Ok(Told::Revoked(token))
         }
     }
+}
+
+/// Reads a role, with the others to choose from when it is none.
+fn role(word: &str) -> Result<Role, String> {
+    word.parse()
 }
 
 fn take(file: Option<&Path>, settings: &mut TenantSettings) -> anyhow::Result<()> {

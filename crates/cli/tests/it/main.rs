@@ -54,6 +54,9 @@ mod interactive;
 mod mcp;
 
 #[cfg(target_os = "linux")]
+mod escalation;
+
+#[cfg(target_os = "linux")]
 mod granular;
 
 #[cfg(target_os = "linux")]

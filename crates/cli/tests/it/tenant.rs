@@ -57,7 +57,7 @@ async fn a_token_is_made_used_and_void_at_once() {
     assert_eq!(json_of(&daemon.tenant(&["revoke", id, "--json"])), json!({ "revoked": id }));
     assert_eq!(daemon.web.with(&second).get("/v1/threads").await.0, 401);
     assert_eq!(first.get("/v1/threads").await.0, 200);
-    assert!(daemon.tenant(&["list"]).contains(&format!("{id}  ci  revoked")));
+    assert!(daemon.tenant(&["list"]).contains(&format!("{id}  ci  run answer  revoked")));
     let data = daemon.data();
     let again = tenant(&daemon.stage, &data, &["revoke", id]);
     assert_eq!(again.0, Some(1));

@@ -64,6 +64,14 @@ impl Web {
         Events { lines }
     }
 
+    /// Makes a call whose answer is a stream.
+    pub(crate) async fn call(&self, path: &str, body: Value) -> Events {
+        let opening = self.open("POST", path, Some(body), &[]);
+        let (status, lines) = timeout(HANG, opening).await.expect("the stream does not open");
+        assert_eq!(status, 200, "{path}");
+        Events { lines }
+    }
+
     /// Sends bytes of another type than JSON.
     pub(crate) async fn send(&self, path: &str, kind: &str, body: &[u8]) -> (u16, Value) {
         let sending = async {

@@ -30,7 +30,7 @@ fn one(
                 return Err(unknown());
             }
             let reason = reason.as_deref().unwrap_or_default();
-            let answer = approval(&record.interrupt.ask, approved, reason, &options);
+            let answer = approval_answer(&record.interrupt.ask, approved, reason, &options);
             interrupts.answer(&approval_id, answer)
         }
         Continuation::ToolResult { call_id, answer, .. } => {
@@ -43,7 +43,12 @@ fn one(
 
 /// Yes or no in the words of the question; `decision` and `answers` among the options say more.
 /// The SDK's own answer has but a boolean and a reason, so the reason may hold what was asked for.
-fn approval(ask: &Ask, approved: bool, reason: &str, options: &Map<String, Value>) -> Answer {
+pub fn approval_answer(
+    ask: &Ask,
+    approved: bool,
+    reason: &str,
+    options: &Map<String, Value>,
+) -> Answer {
     if !approved {
         return refusal(ask, options);
     }
@@ -108,7 +113,7 @@ mod tests {
     }
 
     fn said(ask: &Ask, approved: bool, reason: &str) -> Value {
-        serde_json::to_value(approval(ask, approved, reason, &Map::new())).unwrap()
+        serde_json::to_value(approval_answer(ask, approved, reason, &Map::new())).unwrap()
     }
 
     #[test]

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bindery_core::call::CallOptions;
+use bindery_core::settings;
 use bindery_core::spec::{PROVIDER_KEY, Spec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::error::Error;
 
 /// The name that stands for "the model that Codex is set to".
 const DEFAULT_MODEL: &str = "default";
 
 /// One call of the language model, with the provider's own settings.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallRequest {
     /// The shape of the parts that go back.
     pub specification: Spec,
@@ -32,7 +35,7 @@ pub struct CallRequest {
 
 /// Settings of a provider; a call's own options come before them.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct FrontSettings {
     /// Defaults for `providerOptions.codex`, under the same names.
     pub thread: Option<Map<String, Value>>,
@@ -69,6 +72,7 @@ pub struct FrontSettings {
 
 /// An app-server that listens.
 #[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Listening {
     /// `ws://HOST:PORT`, `wss://HOST`, `unix://PATH`.
     pub url: String,
@@ -86,7 +90,7 @@ impl std::fmt::Debug for Listening {
 
 /// A tool of the provider's settings.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeclaredTool {
     /// Its name.
     pub name: String,
@@ -125,6 +129,25 @@ impl CallRequest {
         options
     }
 
+    /// Refuses settings that are unknown or mistyped, and those in a place where nobody reads them.
+    pub(super) fn check_settings(&self) -> Result<(), Error> {
+        if let Some(name) = self.options.rest.keys().find(|name| settings::is_known(name)) {
+            let why = format!("it goes into `providerOptions.{PROVIDER_KEY}`");
+            return Err(Error::invalid(format!("options.{name}"), why));
+        }
+        let options = self.options();
+        let all = options.provider_options.iter().flatten();
+        for (key, own) in all.filter(|(key, _)| [PROVIDER_KEY, "bindery"].contains(&key.as_str())) {
+            let what = format!("providerOptions.{key}");
+            let Some(own) = own.as_object() else {
+                return Err(Error::invalid(what, "it must be an object"));
+            };
+            settings::check(own)
+                .map_err(|wrong| Error::invalid(format!("{what}.{}", wrong.name), wrong.why))?;
+        }
+        Ok(())
+    }
+
     /// Makes it the call with these options, which hold everything.
     pub(super) fn set(&mut self, options: CallOptions) {
         self.options = options;
@@ -133,7 +156,7 @@ impl CallRequest {
 
     fn with_defaults(&self, mut own: Map<String, Value>) -> Value {
         let defaults = self.settings.thread.iter().flatten();
-        for (name, value) in defaults.filter(|(_, value)| !value.is_null()) {
+        for (name, value) in defaults {
             own.entry(name.clone()).or_insert_with(|| value.clone());
         }
         let model = self.model_id.as_ref().filter(|model| *model != DEFAULT_MODEL);
@@ -168,7 +191,7 @@ mod tests {
                 "prompt": [],
                 "providerOptions": { "codex": { "cwd": "/call" }, "other": { "a": 1 } },
             },
-            "settings": { "thread": { "cwd": "/provider", "sandbox": "read-only", "effort": null } },
+            "settings": { "thread": { "cwd": "/provider", "sandbox": "read-only" } },
         }));
         let options = serde_json::to_value(asked.options()).unwrap();
         assert_eq!(

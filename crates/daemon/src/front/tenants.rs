@@ -15,13 +15,13 @@ use bindery_core::spec::PROVIDER_KEY;
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
-use super::Front;
 use super::reach::{self, Reach};
 use super::request::{CallRequest, FrontSettings};
+use super::{Front, answers};
 use crate::config::Config;
 use crate::error::Error;
 use crate::files::TenantFiles;
-use crate::tenant::{Tenant, ThreadFolder, distrust};
+use crate::tenant::{Caller, Tenant, ThreadFolder, distrust};
 use crate::workers::Workers;
 
 /// The fronts of all tenants; clones share them.
@@ -98,18 +98,24 @@ impl Fronts {
     }
 
     /// Checks what a call asks for, and finds its worker.
-    pub fn admit(&self, tenant: &Tenant, mut request: CallRequest) -> Result<Admitted, Error> {
+    pub fn admit(&self, caller: &Caller, mut request: CallRequest) -> Result<Admitted, Error> {
+        let tenant = &*caller.tenant;
         let (backend, key) = self.place(tenant, &request.settings)?;
+        request.check_settings()?;
+        let front = self.of(tenant);
         let bounds = match self.config.exit_with_parent {
             true => None,
             false => {
                 let folder = check(tenant, backend, &mut request)?;
                 let files = TenantFiles::new(&self.config, tenant);
-                files.check(&request.options())?;
+                let options = request.options();
+                files.check(&options)?;
+                let (interrupts, contributors) = (&front.interrupts, &front.contributors);
+                answers::check_brought(caller, interrupts, contributors, &options)?;
                 Some(Bounds { folder, files })
             }
         };
-        Ok(Admitted { front: self.of(tenant), key, backend, request, bounds })
+        Ok(Admitted { front, key, backend, request, bounds })
     }
 
     /// The backend of a call with these settings, and the kind of worker that it runs on.
@@ -182,8 +188,7 @@ fn check(tenant: &Tenant, backend: &str, request: &mut CallRequest) -> Result<Th
         let why = format!("options go under `{PROVIDER_KEY}`");
         return Err(Error::invalid("providerOptions", why));
     }
-    let mut own: Map<String, Value> =
-        own.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    let mut own = own;
     // A thread that leaves nothing behind is nobody's harm.
     let ephemeral = own.remove("ephemeral");
     settings.policy.check(&own)?;
@@ -194,10 +199,12 @@ fn check(tenant: &Tenant, backend: &str, request: &mut CallRequest) -> Result<Th
         Some(_) => return Err(Error::invalid("cwd", "it must be text")),
     };
     let folder = ThreadFolder::choose(&settings.root, cwd)?;
+    settings.policy.confine(settings, folder.path(), &mut own)?;
     own.insert("cwd".to_owned(), Value::from(folder.path().display().to_string()));
     if backend == "codex"
         && let Some(config) = distrust(tenant, folder.path())
     {
+        // In the place of all others: a tenant that gets these may not have any of its own.
         own.insert("config".to_owned(), Value::Object(config));
     }
     metadata.insert(PROVIDER_KEY.to_owned(), Value::Object(own));

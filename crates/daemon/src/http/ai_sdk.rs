@@ -14,19 +14,20 @@ use futures_util::{FutureExt as _, StreamExt as _, stream as streams};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
+use super::access::Access;
 use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::Path;
 use super::sse;
+use super::token_watch::WatchedStream;
 use super::turns::NewPrompt;
 use crate::error::Error;
 use crate::files::TenantFiles;
 use crate::front::Events;
 use crate::front::request::{CallRequest, FrontSettings};
-use crate::tenant::Caller;
+use crate::tenant::{Caller, Role};
 use crate::turns::steering;
 
 /// How often a quiet stream says that it is alive, at the least.
@@ -44,11 +45,12 @@ pub async fn stream(
     caller: Caller,
     Body(request): Body<CallRequest>,
 ) -> Result<Response, Error> {
-    let admitted = app.fronts.admit(&caller.tenant, request)?;
+    let admitted = app.fronts.admit(&caller, request)?;
     let front = admitted.front.clone();
-    let events = front.stream(admitted).await?;
+    let events = front.stream(admitted, caller.as_contributor()).await?;
     let quiet = QUIET.min(Duration::from_secs(app.config.http.keep_alive_seconds.max(1)));
-    let mut sending = Sending { events, quiet, stop: app.stop.clone() };
+    let watched = app.token_watch.watch(&caller, Access::Of(Role::Run));
+    let mut sending = Sending { events, quiet, watched };
     // The head goes with the first events: each alone would wake the reader.
     let first = sending.next().await;
     let rest = streams::unfold(sending, |mut sending| async move {
@@ -62,15 +64,15 @@ pub async fn stream(
 struct Sending {
     events: Events,
     quiet: Duration,
-    stop: CancellationToken,
+    watched: WatchedStream,
 }
 
 impl Sending {
     async fn next(&mut self) -> Option<Bytes> {
         tokio::select! {
             biased;
+            () = self.watched.ended() => None,
             frame = self.events.next() => frame.map(|frame| self.joined(frame)),
-            () = self.stop.cancelled() => None,
             () = sleep(self.quiet) => Some(Bytes::from_static(b": keep-alive\n\n")),
         }
     }
@@ -94,7 +96,7 @@ pub async fn prepare(
     caller: Caller,
     Body(request): Body<CallRequest>,
 ) -> Result<StatusCode, Error> {
-    let admitted = app.fronts.admit(&caller.tenant, request)?;
+    let admitted = app.fronts.admit(&caller, request)?;
     admitted.front.clone().prepare(admitted).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -134,6 +136,9 @@ pub async fn steer(
         files.check(&call)?;
         input = files.take(input).await?;
     }
+    if let Some(front) = app.fronts.known(&caller.tenant) {
+        front.contribute(&control, caller.as_contributor());
+    }
     control.steer(input).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -166,7 +171,7 @@ pub async fn models(State(app): State<App>, caller: Caller) -> Result<Response, 
 
 /// Whose models to list.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ModelsQuery {
     settings: FrontSettings,
 }
@@ -214,7 +219,11 @@ pub fn answer(
     answer: &Answer,
 ) -> Option<Result<Response, Error>> {
     let front = app.fronts.known(&caller.tenant)?;
-    match front.interrupts().answer(&token.into(), answer.clone()) {
+    let token = token.into();
+    if let Err(err) = front.check_answer(caller, &token, answer) {
+        return Some(Err(err));
+    }
+    match front.interrupts().answer(&token, answer.clone()) {
         Ok(()) => Some(Ok(StatusCode::NO_CONTENT.into_response())),
         Err(AnswerError::Unknown(_)) => None,
         Err(err) => Some(Err(Error::Interrupt { code: err.code(), message: err.to_string() })),

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::limits::Used;
 use super::metrics::Metrics;
 use super::security::Doors;
+use super::token_watch::TokenWatch;
 use crate::config::Config;
 use crate::front::Fronts;
 use crate::interrupts::Desk;
@@ -35,6 +36,8 @@ pub struct App {
     pub used: Used,
     /// What is counted.
     pub metrics: Metrics,
+    /// Ends streams whose token is void.
+    pub token_watch: TokenWatch,
     /// Set when the server stops: streams end then.
     pub stop: CancellationToken,
 }

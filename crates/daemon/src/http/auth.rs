@@ -1,11 +1,12 @@
-//! Who asks: a bearer token, for a tenant.
+//! Who asks: a bearer token, for a tenant, with roles that reach the route.
 
 use std::time::Instant;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 
+use super::access;
 use super::app::App;
 use crate::error::Error;
 use crate::tenant::Caller;
@@ -22,6 +23,8 @@ impl FromRequestParts<App> for Caller {
         let caller = app.tenants.caller(token.trim()).await?;
         let tenant = &caller.tenant;
         app.used.request(&tenant.id, &tenant.settings.limits, Instant::now())?;
+        let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+        access::check(&caller, &parts.method, route)?;
         Ok(caller)
     }
 }

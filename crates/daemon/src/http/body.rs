@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::app::App;
 use super::problem::respond;
 use super::security::is_json;
+use super::unique_keys;
 use crate::error::Error;
 
 /// A JSON body that was read.
@@ -25,10 +26,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
         let bytes = json_bytes(request, app).await?;
-        match serde_json::from_slice(&bytes) {
-            Ok(value) => Ok(Self(value)),
-            Err(err) => Err(Error::invalid("body", err.to_string()).into_response()),
-        }
+        read(&bytes).map(Self)
     }
 }
 
@@ -44,11 +42,15 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Perhaps<T> {
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
-        match serde_json::from_slice(&bytes) {
-            Ok(value) => Ok(Self(value)),
-            Err(err) => Err(Error::invalid("body", err.to_string()).into_response()),
-        }
+        read(&bytes).map(Self)
     }
+}
+
+/// Reads JSON; a key that is there twice is refused, because readers differ in which one counts.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Response> {
+    let wrong = |why: String| Error::invalid("body", why).into_response();
+    unique_keys::check(bytes).map_err(wrong)?;
+    serde_json::from_slice(bytes).map_err(|err| wrong(err.to_string()))
 }
 
 /// A form or text, which a page of another origin can send without asking, is not JSON.

@@ -20,7 +20,7 @@ use tracing::Instrument as _;
 
 use super::app::App;
 use crate::error::Error;
-use crate::tenant::Caller;
+use crate::tenant::{Caller, Role};
 
 /// What is counted; clones share it.
 #[derive(Clone)]
@@ -120,10 +120,7 @@ fn known(method: &str) -> &'static str {
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub async fn show(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
-    if !caller.admin {
-        let why = "only an administrator's token sees counts of all tenants".to_owned();
-        return Err(Error::Forbidden(why));
-    }
+    caller.must_have(Role::Admin)?;
     let metrics = &app.metrics;
     let all = app.fronts.stats().chain([app.runner.workers().stats()]);
     let (mut workers, mut turns, mut queue, mut restarts) = (0, 0, 0, 0);

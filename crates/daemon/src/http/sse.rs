@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
+use super::token_watch::WatchedStream;
 use crate::error::Error;
 use crate::turns::log::{Event, Reader};
 
@@ -24,7 +24,7 @@ pub fn last_event_id(headers: &HeaderMap, query: Option<u64>) -> Result<u64, Err
 /// A reader on its way.
 struct Stream {
     reader: Reader,
-    stop: CancellationToken,
+    watched: WatchedStream,
     quiet: Duration,
     /// Something was said; nothing is kept back until then.
     begun: bool,
@@ -39,6 +39,7 @@ impl Stream {
         }
         tokio::select! {
             biased;
+            () = self.watched.ended() => None,
             next = self.reader.next() => match next {
                 Ok(events) => events.map(joined),
                 Err(err) => {
@@ -46,7 +47,6 @@ impl Stream {
                     None
                 }
             },
-            () = self.stop.cancelled() => None,
             () = sleep(self.quiet) => Some(Bytes::from_static(b": alive\n\n")),
         }
     }
@@ -64,8 +64,8 @@ fn joined(events: Vec<Event>) -> Bytes {
 }
 
 /// The response that streams a reader's events.
-pub fn respond(reader: Reader, quiet: Duration, stop: CancellationToken) -> Response {
-    let stream = Stream { reader, stop, quiet, begun: false };
+pub fn respond(reader: Reader, quiet: Duration, watched: WatchedStream) -> Response {
+    let stream = Stream { reader, watched, quiet, begun: false };
     let body = stream::unfold(stream, |mut stream| async move {
         stream.next().await.map(|bytes| (Ok::<_, Infallible>(bytes), stream))
     });

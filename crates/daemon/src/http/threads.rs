@@ -18,7 +18,7 @@ use super::uploads;
 use crate::clock::{self, Millis};
 use crate::error::Error;
 use crate::store::{Change, StoreError, ThreadRow, TurnKind};
-use crate::tenant::{Caller, ThreadFolder};
+use crate::tenant::{Caller, Contributor, ThreadFolder};
 use crate::turns::NewTurn;
 
 /// A thread.
@@ -95,7 +95,7 @@ pub async fn create(
     caller: Caller,
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
-    let row = make(&app, &caller, new, None)?;
+    let row = make(&app, &caller, new, None, None)?;
     if let Some(session) = &row.session {
         sessions::refuse_linked(&caller, session).await?;
     }
@@ -122,6 +122,7 @@ pub fn make(
     caller: &Caller,
     new: NewThread,
     fork: Option<Value>,
+    contributors: Option<Vec<Contributor>>,
 ) -> Result<ThreadRow, Error> {
     let settings = &caller.tenant.settings;
     settings.policy.check(&new.settings)?;
@@ -133,6 +134,9 @@ pub fn make(
         return Err(Error::invalid("sessionId", "it is no name of a session"));
     }
     let folder = ThreadFolder::choose(&settings.root, new.cwd.as_deref())?;
+    settings.policy.confine(settings, folder.path(), &mut new.settings.clone())?;
+    let mut contributors = contributors.unwrap_or_default();
+    contributors.push(caller.as_contributor());
     let now = clock::now();
     Ok(ThreadRow {
         id: format!("thr_{}", Uuid::now_v7().simple()),
@@ -144,6 +148,7 @@ pub fn make(
         settings: Value::Object(new.settings),
         tools: Value::Array(new.tools),
         fork,
+        contributors: Some(contributors),
         usage: None,
         created: now,
         updated: now,
@@ -235,7 +240,8 @@ pub async fn fork(
         tools,
         session_id: None,
     };
-    let copy = make(&app, &caller, new, Some(json!({ "session": session, "thread": row.id })))?;
+    let fork = json!({ "session": session, "thread": row.id });
+    let copy = make(&app, &caller, new, Some(fork), row.contributors)?;
     app.store.commit(vec![Change::AddThread(Box::new(copy.clone()))]).await?;
     Ok(json(StatusCode::CREATED, &ThreadView::from(copy)))
 }

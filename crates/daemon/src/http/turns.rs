@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
+use super::access::Access;
 use super::app::App;
 use super::body::{Body, json};
 use super::extract::{Path, Query};
@@ -21,7 +22,7 @@ use super::uploads;
 use crate::clock::Millis;
 use crate::error::{Error, FORGOTTEN};
 use crate::files::TenantFiles;
-use crate::store::{ThreadRow, TurnKind, TurnRow, TurnState};
+use crate::store::{Change, ThreadRow, TurnKind, TurnRow, TurnState};
 use crate::tenant::Caller;
 use crate::turns::{NewTurn, steering};
 
@@ -127,13 +128,42 @@ pub async fn start(
     Body(new): Body<NewPrompt>,
 ) -> Result<Response, Error> {
     let row = find_thread(&app, &caller, &thread).await?;
-    caller.tenant.settings.policy.check(&new.settings)?;
+    let row = check_settings(&app, &caller, row, &new.settings).await?;
     room(&app, &caller.tenant, 0).await?;
     let call = checked(&app, &caller, &row.id, new)?;
     // What cannot be run is told now, not by a turn that fails.
     steering(&call)?;
     let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key: key(&headers)? };
     submit(&app, &caller, &row, new).await
+}
+
+/// Holds a turn's settings, and what they make of the thread's, to the tenant's policy. The sandbox
+/// that a turn chooses stays for those after it.
+async fn check_settings(
+    app: &App,
+    caller: &Caller,
+    mut thread: ThreadRow,
+    new: &Map<String, Value>,
+) -> Result<ThreadRow, Error> {
+    let policy = &caller.tenant.settings.policy;
+    policy.check(new)?;
+    let mut merged = thread.settings.as_object().cloned().unwrap_or_default();
+    let chosen = ["sandbox", "sandboxPolicy"];
+    if chosen.iter().any(|name| new.contains_key(*name)) {
+        // One of them is what counts; the thread's own other one would be stronger.
+        chosen.iter().for_each(|name| drop(merged.remove(*name)));
+        let chosen = new.iter().filter(|(name, _)| chosen.contains(&name.as_str()));
+        merged.extend(chosen.map(|(name, value)| (name.clone(), value.clone())));
+    }
+    let settings = Value::Object(merged.clone());
+    merged.extend(new.clone());
+    policy.confine(&caller.tenant.settings, thread.cwd.as_ref(), &mut merged)?;
+    if settings != thread.settings {
+        let change = Change::SetThread { thread: thread.id.clone(), settings: settings.clone() };
+        app.store.commit(vec![change]).await?;
+        thread.settings = settings;
+    }
+    Ok(thread)
 }
 
 /// The call of a prompt that names no files but the tenant's own and those it has sent.
@@ -167,7 +197,7 @@ pub async fn submit(
     thread: &ThreadRow,
     new: NewTurn,
 ) -> Result<Response, Error> {
-    let (turn, new) = app.runner.submit(&caller.tenant, thread, new).await?;
+    let (turn, new) = app.runner.submit(caller, thread, new).await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(json(status, &TurnView::from(turn)))
 }
@@ -238,7 +268,8 @@ pub async fn events(
     }
     let reader = app.runner.read(&row.id, after);
     let quiet = Duration::from_secs(app.config.http.keep_alive_seconds.max(1));
-    Ok(sse::respond(reader, quiet, app.stop.clone()))
+    let watched = app.token_watch.watch(&caller, Access::Read);
+    Ok(sse::respond(reader, quiet, watched))
 }
 
 /// What to add to a turn that runs.
@@ -267,7 +298,7 @@ pub async fn steer(
     if !app.config.exit_with_parent {
         input = TenantFiles::new(&app.config, &caller.tenant).take(input).await?;
     }
-    app.runner.steer(&row, input).await?;
+    app.runner.steer(&caller, &row, input).await?;
     Ok(json(StatusCode::ACCEPTED, &json!({ "turnId": row.id })))
 }
 

@@ -8,7 +8,7 @@ use super::record::{
     WorkerRow,
 };
 use crate::clock::Millis;
-use crate::tenant::Tenant;
+use crate::tenant::{Contributor, Roles, Tenant};
 
 /// One change.
 #[derive(Clone, Debug)]
@@ -26,6 +26,13 @@ pub enum Change {
         /// When.
         at: Millis,
     },
+    /// A token has other roles from now on. Nothing if it is void.
+    SetTokenRoles {
+        /// The token's name.
+        id: String,
+        /// All that it has.
+        roles: Roles,
+    },
     /// A new thread.
     AddThread(Box<ThreadRow>),
     /// The backend's name for a thread is known.
@@ -36,6 +43,20 @@ pub enum Change {
         session: String,
         /// When.
         at: Millis,
+    },
+    /// Somebody has a part in a thread.
+    AddContributor {
+        /// The thread.
+        thread: String,
+        /// Who.
+        contributor: Contributor,
+    },
+    /// Settings of all turns of a thread from now on.
+    SetThread {
+        /// The thread.
+        thread: String,
+        /// All of them.
+        settings: Value,
     },
     /// A thread's title.
     NameThread {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::clock::Millis;
+use crate::tenant::{Contributor, Roles};
 
 /// A named right to speak for a tenant; only its hash is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,8 +19,8 @@ pub struct TokenRow {
     pub name: String,
     /// SHA-256 of the token.
     pub hash: String,
-    /// May see and change all tenants' settings.
-    pub admin: bool,
+    /// What it may be used for.
+    pub roles: Roles,
     /// When it was made.
     pub created: Millis,
     /// When it was revoked.
@@ -47,6 +48,8 @@ pub struct ThreadRow {
     pub tools: Value,
     /// The session to copy at its first turn, with the last turn to take along.
     pub fork: Option<Value>,
+    /// Who has had a part in it, here and in what it was forked from; none if nobody knows.
+    pub contributors: Option<Vec<Contributor>>,
     /// The thread's token totals, as the backend counts.
     pub usage: Option<Value>,
     /// When it was made.
@@ -198,6 +201,8 @@ pub struct WorkerRow {
     pub key: String,
     /// Its socket.
     pub socket: String,
+    /// What it must be shown before it lets anybody in; none for a backend that asks for nothing.
+    pub secret: Option<String>,
     /// When it was started.
     pub started: Millis,
 }

@@ -213,7 +213,8 @@ impl Store for Sqlite {
     }
 
     fn workers(&self) -> Stored<Vec<WorkerRow>> {
-        self.read(read::workers)
+        let key = self.inner.key.clone();
+        self.read(move |db| read::workers(db, &key))
     }
 
     fn due(&self, now: Millis, limit: usize, of_tenant: usize) -> Stored<Vec<Delivery>> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Tenant, TenantSettings};
+use super::{Contributor, Role, Roles, Tenant, TenantSettings};
 use crate::clock;
 use crate::error::Error;
 use crate::secret;
@@ -20,8 +20,22 @@ pub struct Caller {
     pub tenant: Arc<Tenant>,
     /// With which token, by its name in lists.
     pub token: String,
-    /// May see what is overall.
-    pub admin: bool,
+    /// What the token is for, in words.
+    pub name: String,
+    /// What it may be used for.
+    pub roles: Roles,
+}
+
+impl Caller {
+    /// The caller as somebody who has a part in a thread.
+    pub fn as_contributor(&self) -> Contributor {
+        Contributor { token: self.token.clone(), name: self.name.clone() }
+    }
+
+    /// Refuses whoever lacks a role.
+    pub fn must_have(&self, role: Role) -> Result<(), Error> {
+        if self.roles.has(role) { Ok(()) } else { Err(Error::RoleMissing(role)) }
+    }
 }
 
 /// The tenants of a store; clones share them.
@@ -45,7 +59,7 @@ impl Tenants {
         let found = self.store.token(&hash).await?;
         let known = |row: &TokenRow| row.revoked.is_none() && secret::same(&row.hash, &hash);
         let (row, tenant) = found.filter(|(row, _)| known(row)).ok_or(Error::Unauthorized)?;
-        Ok(Caller { tenant: Arc::new(tenant), token: row.id, admin: row.admin })
+        Ok(Caller { tenant: Arc::new(tenant), token: row.id, name: row.name, roles: row.roles })
     }
 
     /// A new tenant.
@@ -89,19 +103,29 @@ impl Tenants {
     }
 
     /// A new token; what is given is shown once and kept nowhere.
-    pub async fn token(&self, tenant: &Tenant, name: &str, admin: bool) -> Result<String, Error> {
+    pub async fn token(&self, tenant: &Tenant, name: &str, roles: Roles) -> Result<String, Error> {
         let token = secret::random("bnd_", TOKEN)?;
         let row = TokenRow {
             id: format!("tok_{}", Uuid::now_v7().simple()),
             tenant: tenant.id.clone(),
             name: name.to_owned(),
             hash: secret::hash(&token),
-            admin,
+            roles,
             created: clock::now(),
             revoked: None,
         };
         self.store.commit(vec![Change::AddToken(row)]).await?;
         Ok(token)
+    }
+
+    /// Gives a token other roles, from its next request on; streams that need a role which it has
+    /// no longer end.
+    pub async fn set_roles(&self, id: &str, roles: Roles) -> Result<(), Error> {
+        let change = Change::SetTokenRoles { id: id.to_owned(), roles };
+        match self.store.commit(vec![change]).await?.first() {
+            Some(true) => Ok(()),
+            _ => Err(Error::not_found("token", id)),
+        }
     }
 
     /// Makes a token void, by its name in lists.

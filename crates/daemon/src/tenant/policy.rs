@@ -1,86 +1,118 @@
 //! What a tenant's callers may ask Codex for.
+//!
+//! [`Policy::check`] refuses names and values that are wrong or guarded. [`Policy::confine`] then
+//! decides on what would really be in force, whoever said it: the call, the thread, the home's own
+//! `config.toml`. For a tenant without full access the outcome is written down in full, so that
+//! nothing below decides otherwise.
 
-use serde_json::{Map, Value};
+use std::path::Path;
 
-use super::Policy;
+use bindery_core::settings::{self, SettingError, bounded};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::sandbox::{Effective, HomeDefaults};
+use super::{Escalation, TenantSettings};
 use crate::error::Error;
 
-/// Options that every caller may set, as `providerOptions.codex` has them.
-const FREE: &[&str] = &[
-    "model",
-    "modelProvider",
-    "effort",
-    "reasoningEffort",
-    "summary",
-    "reasoningSummary",
-    "imageDetail",
-    "approvalPolicy",
-    "approvalsReviewer",
-    "sandbox",
-    "instructions",
-    "baseInstructions",
-    "developerInstructions",
-    "parseMentions",
-    // Chosen by the server; what a call says of them is read or passed over.
-    "threadId",
-    "fork",
-    "cwd",
-];
+/// What a tenant's callers may ask Codex for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Policy {
+    /// `danger-full-access`: commands outside the sandbox.
+    #[serde(alias = "full_access")]
+    pub full_access: bool,
+    /// Overrides of `config.toml`, and parameters that are passed through unread.
+    pub config: bool,
+    /// Who may let something leave the sandbox by an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Escalation>,
+}
 
-/// Options that reach past the sandbox or are passed to Codex unread.
+/// Settings that reach past the sandbox or are passed to Codex unread.
 const GUARDED: &[&str] = &["config", "threadExtra", "turnExtra", "sandboxPolicy", "ephemeral"];
 
 impl Policy {
-    /// Whether these options may be used; unknown ones may not.
+    /// Who may let something leave the sandbox: nobody, unless the tenant may leave it anyway.
+    pub fn escalation(&self) -> Escalation {
+        let usual = if self.full_access { Escalation::Any } else { Escalation::Deny };
+        self.escalation.unwrap_or(usual)
+    }
+
+    /// Whether these settings may be used; those that are unknown or mistyped may not.
     pub fn check(&self, options: &Map<String, Value>) -> Result<(), Error> {
-        for (name, value) in options {
-            let what = || format!("settings.{name}");
-            if GUARDED.contains(&name.as_str()) {
-                if !self.config {
-                    return Err(Error::Forbidden(format!(
-                        "`{}` is not allowed for this tenant",
-                        what()
-                    )));
-                }
-            } else if !FREE.contains(&name.as_str()) {
-                return Err(Error::invalid(what(), "no such setting"));
+        settings::check(options).map_err(invalid)?;
+        let guarded = options.keys().find(|name| GUARDED.contains(&name.as_str()));
+        match guarded.filter(|_| !self.config) {
+            Some(name) => {
+                let why = format!("`settings.{name}` is not allowed for this tenant");
+                Err(Error::Forbidden(why))
             }
-            if reaches_out(name, value) && !self.full_access {
-                let why = "full access is not allowed for this tenant".to_owned();
-                return Err(Error::Forbidden(why));
+            None => Ok(()),
+        }
+    }
+
+    /// Holds merged settings to the policy. Those of a tenant without full access name their
+    /// sandbox in full afterwards.
+    pub fn confine(
+        &self,
+        tenant: &TenantSettings,
+        cwd: &Path,
+        options: &mut Map<String, Value>,
+    ) -> Result<(), Error> {
+        self.check_reviewer(options)?;
+        if self.full_access {
+            return Ok(());
+        }
+        bounded::check_extras(options).map_err(beyond)?;
+        let mut config = match options.remove("config") {
+            Some(Value::Object(config)) => config,
+            _ => Map::new(),
+        };
+        bounded::check_config(&config).map_err(beyond)?;
+        let home = HomeDefaults::read(&tenant.codex_home, cwd);
+        let sandbox = Effective::of(options, &config, &home, &tenant.root)?;
+        let is_sandbox = |key: &str| {
+            let first = key.split('.').next().unwrap_or_default();
+            bounded::SANDBOX_CONFIG.contains(&first)
+        };
+        config.retain(|key, _| !is_sandbox(key));
+        if !config.is_empty() {
+            options.insert("config".to_owned(), Value::Object(config));
+        }
+        options.insert("sandbox".to_owned(), json!(sandbox.mode()));
+        options.insert("sandboxPolicy".to_owned(), sandbox.policy());
+        Ok(())
+    }
+
+    /// A reviewer that is a program would say yes in a person's place. The home may name one, so it
+    /// is written down that a person is asked.
+    fn check_reviewer(&self, options: &mut Map<String, Value>) -> Result<(), Error> {
+        if self.full_access && self.escalation() == Escalation::Any {
+            return Ok(());
+        }
+        match options.get("approvalsReviewer") {
+            None => {}
+            Some(word) if word == "user" => {}
+            Some(_) => {
+                let why = "`settings.approvalsReviewer`: questions of this tenant are for people; \
+                           use `user`";
+                return Err(Error::Forbidden(why.to_owned()));
             }
         }
+        options.insert("approvalsReviewer".to_owned(), json!("user"));
         Ok(())
     }
 }
 
-fn reaches_out(name: &str, value: &Value) -> bool {
-    match name {
-        "sandbox" => value == "danger-full-access",
-        "sandboxPolicy" => value["type"] == "dangerFullAccess",
-        _ => false,
-    }
+/// A setting that is wrong.
+pub fn invalid(error: SettingError) -> Error {
+    Error::invalid(format!("settings.{}", error.name), error.why)
+}
+
+fn beyond(error: SettingError) -> Error {
+    Error::Forbidden(format!("`settings.{}`: {}", error.name, error.why))
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_reaches_out_must_be_allowed() {
-        let code = |policy: Policy, options: Value| {
-            policy.check(options.as_object().unwrap()).err().map(|err| err.code())
-        };
-        let (none, all) = (Policy::default(), Policy { full_access: true, config: true });
-        assert_eq!(code(none, json!({"model": "m", "sandbox": "read-only"})), None);
-        assert_eq!(code(none, json!({"sandbox": "danger-full-access"})), Some("forbidden"));
-        assert_eq!(code(none, json!({"config": {}})), Some("forbidden"));
-        assert_eq!(code(none, json!({"sandboxx": 1})), Some("invalid"));
-        assert_eq!(code(all, json!({"sandbox": "danger-full-access", "config": {}})), None);
-        let config = Policy { full_access: false, config: true };
-        let policy = json!({"sandboxPolicy": {"type": "dangerFullAccess"}});
-        assert_eq!(code(config, policy), Some("forbidden"));
-    }
-}
+mod tests;

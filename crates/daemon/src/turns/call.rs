@@ -5,7 +5,7 @@ use bindery_core::map::prompt_to_turn::{PlanContext, ThreadSource, plan};
 use bindery_core::prompt::Prompt;
 use bindery_core::spec::PROVIDER_KEY;
 use bindery_core::wire::app_server::input::UserInput;
-use bindery_core::wire::app_server::params::ThreadStart;
+use bindery_core::wire::app_server::params::{ThreadSettings, ThreadStart};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -32,10 +32,25 @@ pub(super) fn beginning(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadSta
 }
 
 /// What Codex may not take from the files of the thread's project, as overrides of its settings.
-pub(super) fn overrides(tenant: &Tenant, thread: &ThreadRow) -> Option<Map<String, Value>> {
+fn overrides(tenant: &Tenant, thread: &ThreadRow) -> Option<Map<String, Value>> {
     (thread.backend == "codex").then(|| distrust(tenant, thread.cwd.as_ref())).flatten()
 }
 
+/// How a thread goes on when what runs in it is no call.
+pub(super) fn resumption(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadSettings, Error> {
+    let all = beginning(tenant, thread)?.settings;
+    let sandbox = all.sandbox.filter(|_| !tenant.settings.policy.full_access);
+    let config = overrides(tenant, thread);
+    Ok(ThreadSettings {
+        cwd: Some(thread.cwd.clone()),
+        sandbox,
+        config,
+        ..ThreadSettings::default()
+    })
+}
+
+/// The thread's settings beneath the call's, held to the tenant's policy as it is now: neither may
+/// have been allowed when it was written down.
 fn within(
     tenant: &Tenant,
     thread: &ThreadRow,
@@ -50,6 +65,7 @@ fn within(
     let mut merged = thread.settings.as_object().cloned().unwrap_or_default();
     merged.extend(own.as_object().cloned().unwrap_or_default());
     merged.insert("cwd".to_owned(), json!(thread.cwd));
+    tenant.settings.policy.confine(&tenant.settings, thread.cwd.as_ref(), &mut merged)?;
     if let Some(config) = overrides(tenant, thread) {
         // In the place of all others: a tenant that gets these may not have any of its own.
         merged.insert("config".to_owned(), Value::Object(config));

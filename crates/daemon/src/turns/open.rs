@@ -13,7 +13,7 @@ use bindery_core::map::prompt_to_turn::ThreadSource;
 use bindery_core::part::Part;
 use bindery_core::spec::codex_of;
 use bindery_core::wire::app_server::notification::Tokens;
-use bindery_core::wire::app_server::params::{ThreadResume, ThreadSettings};
+use bindery_core::wire::app_server::params::ThreadResume;
 use bindery_core::wire::rpc::RequestId;
 use serde_json::Value;
 
@@ -190,11 +190,7 @@ impl Inner {
         let thread = session(&scene.thread)?;
         let backend = &scene.thread.backend;
         let lease = self.workers.lease(&scene.tenant, backend, Some(thread.as_str())).await?;
-        let settings = ThreadSettings {
-            cwd: Some(scene.thread.cwd.clone()),
-            config: call::overrides(&scene.tenant, &scene.thread),
-            ..ThreadSettings::default()
-        };
+        let settings = call::resumption(&scene.tenant, &scene.thread)?;
         let resume = ThreadResume { thread_id: thread, settings, exclude_turns: true };
         lease.server().resume_thread(&resume).await?;
         Ok(lease)

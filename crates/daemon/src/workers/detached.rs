@@ -11,14 +11,16 @@ use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::error::Error as ClientError;
 use bindery_client::pool::{Starter, WorkerKey};
 use bindery_client::transport::address::Address;
-use bindery_client::transport::dial::{Dial, Peer};
+use bindery_client::transport::dial::{Dial, Peer, Token};
 use bindery_client::transport::stdio::Launch;
 use futures_util::future::BoxFuture;
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStdin, Command};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::bound::{bound_name, bound_of, worker_key, worker_secret};
 use super::folder::Folder;
 use super::{Kind, Kinds, Obituaries, Program};
 use crate::clock;
@@ -135,7 +137,12 @@ impl Detached {
     async fn provide(&self, key: WorkerKey) -> Result<AppServer, ClientError> {
         let kind = self.kind(&key).ok_or_else(|| failed("a worker of no known kind"))?;
         for row in self.rows(&kind).await.map_err(failed)? {
-            match dial(&Folder::new(&self.workers, &row.id), &row.socket).await {
+            if bound_of(&row.key) != bound_name(key.launch()) {
+                tracing::info!(worker = row.id, "worker has another bound than its tenant now");
+                self.bury(&row, &kind).await;
+                continue;
+            }
+            match dial(&Folder::new(&self.workers, &row.id), &row).await {
                 Ok(server) => {
                     tracing::info!(worker = row.id, tenant = row.tenant, "worker found again");
                     return Ok(server);
@@ -163,14 +170,21 @@ impl Detached {
             id: id.clone(),
             tenant: kind.tenant.clone(),
             backend: kind.backend.clone(),
-            key: secret::hash(&format!("{:?}{:?}", launch.program, launch.args)),
+            key: worker_key(launch),
             socket: socket.display().to_string(),
+            secret: worker_secret(kind).map_err(failed)?,
             started: clock::now(),
         };
         // Written down first: whoever comes after us must find what we have started.
         self.store.commit(vec![Change::AddWorker(row.clone())]).await.map_err(failed)?;
-        self.spawn_guard(&id, &folder, &socket, launch).map_err(spawned)?;
-        match reach(&folder, &row.socket).await {
+        let mut input = self.spawn_guard(&row, &folder, launch).map_err(spawned)?;
+        if let (Some(secret), Some(input)) = (&row.secret, &mut input) {
+            input.write_all(format!("{secret}\n").as_bytes()).await.map_err(spawned)?;
+        }
+        if let Some(input) = input.filter(|_| self.with_parent) {
+            self.inputs().insert(id.clone(), input);
+        }
+        match reach(&folder, &row).await {
             Ok(server) => {
                 tracing::info!(worker = id, tenant = kind.tenant, "worker started");
                 Ok(server)
@@ -184,11 +198,10 @@ impl Detached {
 
     fn spawn_guard(
         &self,
-        id: &str,
+        row: &WorkerRow,
         folder: &Folder,
-        socket: &Path,
         launch: &Launch,
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<Option<ChildStdin>> {
         // The guard cuts it short when it grows too long.
         drop(make_file(&folder.log())?);
         let log = File::options().append(true).open(folder.log())?;
@@ -196,22 +209,21 @@ impl Detached {
         command.args(&self.program.guard).arg("--folder").arg(folder.path());
         command.arg("--lease").arg(&self.lease);
         command.arg("--patience").arg(self.patience.as_secs().to_string());
-        if self.with_parent {
-            command.arg("--with-parent").stdin(Stdio::piped());
-        } else {
-            command.stdin(Stdio::null());
-        }
+        let has_secret = row.secret.is_some();
+        command.args(self.with_parent.then_some("--with-parent"));
+        command.args(has_secret.then_some("--pass-secret"));
+        let needs_input = self.with_parent || has_secret;
+        command.stdin(if needs_input { Stdio::piped() } else { Stdio::null() });
         command.arg("--").arg(&launch.program).args(&launch.args);
-        command.arg("--listen").arg(format!("unix://{}", socket.display()));
+        command.arg("--listen").arg(format!("unix://{}", row.socket));
+        command.args(has_secret.then_some("--token-stdin"));
         command.env_clear().envs(launch.env.iter().map(|(name, value)| (name, value)));
         if let Some(cwd) = &launch.cwd {
             command.current_dir(cwd);
         }
         command.stdout(Stdio::null()).stderr(log).process_group(0);
         let mut child = command.spawn()?;
-        if let Some(input) = child.stdin.take() {
-            self.inputs().insert(id.to_owned(), input);
-        }
+        let input = child.stdin.take();
         let stop = self.stop.clone();
         // Reaps it. A guard that outlives us is reaped by whoever takes over our children.
         self.tasks.spawn(async move {
@@ -220,7 +232,7 @@ impl Detached {
                 () = stop.cancelled() => {}
             }
         });
-        Ok(())
+        Ok(input)
     }
 
     /// Tells a guard to end its worker, and sees to it that it did.
@@ -321,14 +333,14 @@ async fn renew(file: File, stop: CancellationToken) {
 }
 
 /// Waits until it listens.
-async fn reach(folder: &Folder, socket: &str) -> Result<AppServer, ClientError> {
+async fn reach(folder: &Folder, row: &WorkerRow) -> Result<AppServer, ClientError> {
     let begin = Instant::now();
     loop {
         if let Some(status) = folder.obituary() {
             return Err(ClientError::Closed { status, stderr: String::new() });
         }
-        if worker(folder).is_ok() && tokio::net::UnixStream::connect(socket).await.is_ok() {
-            return dial(folder, socket).await;
+        if worker(folder).is_ok() && tokio::net::UnixStream::connect(&row.socket).await.is_ok() {
+            return dial(folder, row).await;
         }
         if begin.elapsed() > START {
             let what = "the start of a worker".to_owned();
@@ -338,8 +350,9 @@ async fn reach(folder: &Folder, socket: &str) -> Result<AppServer, ClientError> 
     }
 }
 
-async fn dial(folder: &Folder, socket: &str) -> Result<AppServer, ClientError> {
-    let mut dial = Dial::new(Address::Unix(Some(socket.into())));
+async fn dial(folder: &Folder, row: &WorkerRow) -> Result<AppServer, ClientError> {
+    let mut dial = Dial::new(Address::Unix(Some(row.socket.clone().into())));
+    dial.token = row.secret.as_ref().map(Token::new);
     dial.deadline = GREET;
     // A link in the place of the socket would lead to another tenant's worker.
     dial.peer = Some(worker(folder)?);

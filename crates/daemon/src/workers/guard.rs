@@ -5,7 +5,7 @@
 //! its standard input is closed, which is when whoever started it is gone.
 
 use std::ffi::OsString;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -40,6 +40,8 @@ pub struct Watch {
     pub patience: Duration,
     /// End with our standard input.
     pub with_parent: bool,
+    /// Pass the first line of our standard input, a secret, on to the worker's.
+    pub pass_secret: bool,
     /// The worker's program and its arguments.
     pub command: Vec<OsString>,
 }
@@ -51,7 +53,9 @@ pub fn run(watch: &Watch) -> std::io::Result<()> {
         return Err(std::io::Error::other("no command to guard"));
     };
     let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    let secret = watch.pass_secret.then(read_secret).transpose()?;
+    let input = if secret.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.args(args).stdin(input).stdout(Stdio::null()).process_group(0);
     let started = command.spawn();
     let mut child = match started {
         Ok(child) => child,
@@ -60,12 +64,24 @@ pub fn run(watch: &Watch) -> std::io::Result<()> {
             return std::fs::write(folder.exit(), status);
         }
     };
+    if let (Some(secret), Some(mut input)) = (secret, child.stdin.take()) {
+        // A worker that ends before it reads is told of below, by how it ended.
+        let _ = input.write_all(secret.as_bytes());
+    }
     let group = Group::new(child.id());
     std::fs::write(folder.pid(), child.id().to_string())?;
     let ended = guard(watch, &folder, &mut child, &group)?;
     group.release();
     // If nobody will ever read it, it goes with the data folder.
     std::fs::write(folder.exit(), ended)
+}
+
+/// The first line of our standard input: neither a command line nor a file, which commands of the
+/// worker could read.
+fn read_secret() -> std::io::Result<String> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(line)
 }
 
 fn guard(

@@ -9,7 +9,7 @@ use bindery_daemon::config::{Config, WebhookConfig};
 use bindery_daemon::interrupts::Hooks;
 use bindery_daemon::store::sqlite::{Sqlite, Sync};
 use bindery_daemon::store::{Change, Delivery, Following, Store};
-use bindery_daemon::tenant::{Tenant, TenantSettings, Webhook};
+use bindery_daemon::tenant::{Roles, Tenant, TenantSettings, Webhook};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -319,7 +319,7 @@ async fn those_it_belongs_to_see_what_was_given_up() {
     tenant.settings.webhooks = vec![Webhook { url: receiver.url.clone(), secret: "s".into() }];
     let other = TenantSettings::new("/h".into(), "/r".into());
     let other = tenants.add("other", other).await.unwrap();
-    let token = tenants.token(&other, "", false).await.unwrap();
+    let token = tenants.token(&other, "", Roles::usual()).await.unwrap();
     let add = Change::AddDelivery(delivery(&tenant.id, &receiver, "d1"));
     stage.app.store.commit(vec![Change::SetTenant(Box::new(tenant)), add]).await.unwrap();
     let told = async || value(stage.get("/v1/deliveries").await).await["data"].clone();

@@ -11,6 +11,8 @@ mod matrix;
 
 mod pages;
 
+mod policy;
+
 mod schemathesis;
 
 mod uploads;

@@ -4,7 +4,7 @@ use bindery_core::interrupt::{Ask, Interrupt};
 use bindery_daemon::config::{Backend, Config};
 use bindery_daemon::http::{OPEN, openapi, routes};
 use bindery_daemon::store::{Change, InterruptRow, InterruptState};
-use bindery_daemon::tenant::{Limits, TenantSettings};
+use bindery_daemon::tenant::{Limits, Roles, TenantSettings};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -195,7 +195,7 @@ async fn another_tenants_things_are_not_there() {
     std::fs::create_dir_all(&own).unwrap();
     let settings = TenantSettings::new(own.clone(), own);
     let other = stage.app.tenants.add("other", settings).await.unwrap();
-    let token = stage.app.tenants.token(&other, "", false).await.unwrap();
+    let token = stage.app.tenants.token(&other, "", Roles::usual()).await.unwrap();
     for (method, _, route) in all("x").into_iter().filter(|(.., route)| route.contains('{')) {
         let path = filled(route, &name);
         let request = stage.plain(&method, &path, route).bearer_auth(&token);
@@ -319,7 +319,7 @@ async fn limits_of_a_tenant_hold() {
     let mut settings = TenantSettings::new(folder.path().into(), folder.path().into());
     settings.limits = Limits { requests_per_minute: 3, disk: 10, ..Limits::default() };
     let small = stage.app.tenants.add("small", settings).await.unwrap();
-    let token = stage.app.tenants.token(&small, "", false).await.unwrap();
+    let token = stage.app.tenants.token(&small, "", Roles::usual()).await.unwrap();
     let url = |path: &str| format!("{}{path}", stage.url);
     let png = [&b"\x89PNG\r\n\x1a\n"[..], &[0; 100]].concat();
     let upload = stage.client.post(url("/v1/uploads")).bearer_auth(&token);

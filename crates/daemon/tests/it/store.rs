@@ -9,7 +9,7 @@ use bindery_daemon::store::{
     Paging, Store, StoreError, ThreadRow, TokenRow, TurnEnd, TurnKind, TurnRow, TurnState,
     WorkerRow,
 };
-use bindery_daemon::tenant::{Tenant, TenantSettings};
+use bindery_daemon::tenant::{Contributor, Role, Roles, Tenant, TenantSettings};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -61,6 +61,7 @@ fn thread(id: &str, tenant: &str) -> ThreadRow {
         settings: json!({ "model": "m" }),
         tools: json!([]),
         fork: None,
+        contributors: None,
         usage: None,
         created: 1,
         updated: 1,
@@ -125,6 +126,7 @@ async fn what_was_written_reads_back_after_a_restart() {
         backend: "codex".into(),
         key: "k".into(),
         socket: "/s".into(),
+        secret: Some("s".into()),
         started: 3,
     };
     bench.commit(Change::AddWorker(worker.clone())).await;
@@ -271,7 +273,7 @@ async fn a_revoked_token_says_so_and_pages_follow_each_other() {
         tenant: "a".into(),
         name: "n".into(),
         hash: "h".into(),
-        admin: false,
+        roles: Roles::usual(),
         created: 1,
         revoked: None,
     };
@@ -279,10 +281,22 @@ async fn a_revoked_token_says_so_and_pages_follow_each_other() {
     let found = bench.store.token("h").await.unwrap().unwrap();
     assert_eq!((found.0, found.1.id.as_str()), (token, "a"));
     assert_eq!(bench.store.token("other").await.unwrap(), None);
+    let roles = || Roles::new([Role::Answer]);
+    assert!(bench.commit(Change::SetTokenRoles { id: "tok".into(), roles: roles() }).await);
+    assert_eq!(bench.store.token("h").await.unwrap().unwrap().0.roles, roles());
     let revoke = || Change::RevokeToken { id: "tok".into(), at: 5 };
     assert!(bench.commit(revoke()).await);
     assert!(!bench.commit(revoke()).await);
+    let late = Change::SetTokenRoles { id: "tok".into(), roles: Roles::usual() };
+    assert!(!bench.commit(late).await, "a token that is void stays so");
     assert_eq!(bench.store.token("h").await.unwrap().unwrap().0.revoked, Some(5));
+    let ann = Contributor { token: "tok".into(), name: "ann".into() };
+    for _ in 0..2 {
+        let (thread, contributor) = ("t1".into(), ann.clone());
+        bench.commit(Change::AddContributor { thread, contributor }).await;
+    }
+    let row = bench.store.thread("a", "t1").await.unwrap().unwrap();
+    assert_eq!(row.contributors, Some(vec![ann]), "each once");
     for n in 2..6 {
         bench.commit(Change::AddThread(Box::new(thread(&format!("t{n}"), "a")))).await;
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use self::prompter::HousePrompter;
+use super::bound::SandboxBound;
 use super::refused::Refused;
 use super::supply::{Supplied, Supply, Wish};
 use crate::config::{
@@ -32,6 +33,7 @@ pub struct House {
     /// Files and folders that commands do not see.
     hidden: Vec<PathBuf>,
     without_rules: bool,
+    bound: Option<SandboxBound>,
     clients: Clients,
 }
 
@@ -63,6 +65,7 @@ impl House {
             helper: None,
             hidden: Vec::new(),
             without_rules: false,
+            bound: None,
             clients: Clients::default(),
         }
     }
@@ -85,6 +88,12 @@ impl House {
     #[must_use]
     pub fn without_rules(self) -> Self {
         Self { without_rules: true, ..self }
+    }
+
+    /// Refuses threads and commands that reach further, whatever a client asks for.
+    #[must_use]
+    pub fn bounded(self, bound: SandboxBound) -> Self {
+        Self { bound: Some(bound), ..self }
     }
 
     /// Who decides about commands, and what of the rules could not be read.
@@ -154,11 +163,23 @@ impl Supply for House {
         &self.home.codex
     }
 
+    fn bound(&self) -> Option<&SandboxBound> {
+        self.bound.as_ref()
+    }
+
     fn thread(&self, wish: &Wish) -> Result<Supplied, Refused> {
+        if let Some(bound) = &self.bound {
+            bound.check_config(&wish.config)?;
+            wish.sandbox.as_ref().map_or(Ok(()), |sandbox| bound.check_sandbox(sandbox))?;
+        }
         let config = self.load(wish)?;
         let mut standing = Standing::new(config.model.clone(), config.cwd.clone());
         standing.approval = wish.approval.unwrap_or_else(|| approval(&config.approval_policy));
         standing.sandbox = wish.sandbox.clone().unwrap_or_else(|| sandbox(&config.sandbox));
+        if let Some(bound) = &self.bound {
+            bound.check_folder(&standing.cwd)?;
+            standing.sandbox = bound.clamp(standing.sandbox);
+        }
         standing.effort = config.effort.clone();
         standing.summary = config.summary.clone();
         standing.base_instructions = wish.base_instructions.clone();

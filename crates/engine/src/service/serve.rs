@@ -29,6 +29,7 @@ use super::Inner;
 use super::ears::Ear;
 use super::refused::Refused;
 use super::threads::Loaded;
+use crate::thread::Overrides;
 
 /// Who asks, and of whom.
 #[derive(Clone)]
@@ -59,6 +60,7 @@ type Served = Result<Reply, Refused>;
 
 /// Serves one request.
 pub(crate) async fn serve(cx: &Cx, method: &str, params: &RawValue) -> Served {
+    cx.inner.supply.bound().map_or(Ok(()), |bound| bound.check_method(method))?;
     match method {
         "thread/start" => threads::start(cx, read(params)?).await,
         "thread/resume" => threads::resume(cx, read(params)?).await,
@@ -124,6 +126,11 @@ impl Cx {
     fn loaded(&self, id: &str) -> Result<Arc<Loaded>, Refused> {
         thread_id(id, "thread")?;
         self.inner.threads.get(id).ok_or_else(|| Refused::no_thread(id))
+    }
+
+    /// Refuses changes of a thread that reach beyond what this server may do.
+    fn check_overrides(&self, overrides: &Overrides) -> Result<(), Refused> {
+        self.inner.supply.bound().map_or(Ok(()), |bound| bound.check_overrides(overrides))
     }
 
     /// Refuses what needs the experimental capability, unless the client has it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::bound::SandboxBound;
 use super::refused::Refused;
 use crate::guard::Guard;
 use crate::mcp::ServerSettings;
@@ -20,6 +21,11 @@ pub trait Supply: Send + Sync {
 
     /// Everything for one thread.
     fn thread(&self, wish: &Wish) -> Result<Supplied, Refused>;
+
+    /// The most that a client may ask for; none if it may ask for everything.
+    fn bound(&self) -> Option<&SandboxBound> {
+        None
+    }
 
     /// Models to choose from, as `model/list` tells them.
     fn models(&self) -> Vec<Value>;

@@ -1,7 +1,7 @@
 //! What `bindery tenant` tells, as text or JSON. Secrets of webhooks are told in neither.
 
 use bindery_daemon::store::TokenRow;
-use bindery_daemon::tenant::Tenant;
+use bindery_daemon::tenant::{Role, Roles, Tenant};
 use serde_json::{Value, json};
 
 /// What was done, or is there.
@@ -24,6 +24,13 @@ pub(super) enum Told {
         /// Shown once.
         token: String,
     },
+    /// A token has other roles.
+    Roles {
+        /// Its name in lists.
+        token: String,
+        /// All that it has.
+        roles: Roles,
+    },
     /// A token is void.
     Revoked(String),
 }
@@ -34,6 +41,7 @@ impl Told {
             Self::Added { token, .. } | Self::Token { token, .. } => format!("{token}\n"),
             Self::Set(tenant) => format!("changed {}\n", tenant.name),
             Self::List(all) => all.iter().map(|(tenant, tokens)| listed(tenant, tokens)).collect(),
+            Self::Roles { token, roles } => format!("{token} may {roles}\n"),
             Self::Revoked(token) => format!("revoked {token}\n"),
         }
     }
@@ -51,6 +59,7 @@ impl Told {
                 json!({ "tenants": all.collect::<Vec<_>>() })
             }
             Self::Token { tenant, token } => json!({ "tenant": tenant, "token": token }),
+            Self::Roles { token, roles } => json!({ "token": token, "roles": roles }),
             Self::Revoked(token) => json!({ "revoked": token }),
         }
     }
@@ -61,9 +70,8 @@ fn listed(tenant: &Tenant, tokens: &[TokenRow]) -> String {
     let (home, root) = (settings.codex_home.display(), settings.root.display());
     let mut text = format!("{}  home {home}  root {root}\n", tenant.name);
     for token in tokens {
-        let admin = if token.admin { "  admin" } else { "" };
         let state = if token.revoked.is_some() { "  revoked" } else { "" };
-        text.push_str(&format!("  {}  {}{admin}{state}\n", token.id, token.name));
+        text.push_str(&format!("  {}  {}  {}{state}\n", token.id, token.name, token.roles));
     }
     text
 }
@@ -88,7 +96,8 @@ fn token_view(token: &TokenRow) -> Value {
     json!({
         "id": token.id,
         "name": token.name,
-        "admin": token.admin,
+        "admin": token.roles.has(Role::Admin),
+        "roles": token.roles,
         "createdAt": token.created,
         "revokedAt": token.revoked,
     })

@@ -8,6 +8,7 @@ use super::notes::Notes;
 use super::own::Own;
 use crate::call::{CallOptions, ResponseFormat, ToolChoice};
 use crate::open::Open;
+use crate::settings::{THREAD_KEYS, TURN_KEYS};
 use crate::wire::app_server::params::{ThreadSettings, TurnSettings};
 
 /// Reads the settings of a call.
@@ -26,7 +27,7 @@ pub(super) fn read(
         summary: own.summary.clone(),
         sandbox_policy: own.sandbox_policy.clone(),
         output_schema: output_schema(options.response_format.as_ref(), notes),
-        extra: extra(&own.turn_extra, "turnExtra", &TURN_KEYS, notes),
+        extra: extra(&own.turn_extra, "turnExtra", TURN_KEYS, notes),
         ..shared(own, thread)
     };
     (thread_settings(own, instructions, notes), turn)
@@ -43,7 +44,7 @@ fn thread_settings(own: &Own, instructions: Instructions, notes: &mut Notes<'_>)
         base_instructions: instructions.base,
         developer_instructions: instructions.developer,
         config: own.config.clone(),
-        extra: extra(&own.thread_extra, "threadExtra", &THREAD_KEYS, notes),
+        extra: extra(&own.thread_extra, "threadExtra", THREAD_KEYS, notes),
     }
 }
 
@@ -61,20 +62,7 @@ fn shared(own: &Own, thread: &ThreadChoice) -> TurnSettings {
     }
 }
 
-/// Parameters that have a place of their own; a second one would be a doubled JSON key.
-#[rustfmt::skip]
-const THREAD_KEYS: [&str; 15] = [
-    "model", "modelProvider", "cwd", "approvalPolicy", "approvalsReviewer", "sandbox",
-    "baseInstructions", "developerInstructions", "config", "ephemeral", "dynamicTools",
-    "threadId", "lastTurnId", "excludeTurns", "history",
-];
-
-#[rustfmt::skip]
-const TURN_KEYS: [&str; 10] = [
-    "model", "effort", "summary", "cwd", "approvalPolicy", "approvalsReviewer", "sandboxPolicy",
-    "outputSchema", "threadId", "input",
-];
-
+/// Parameters that have a place of their own are left out; a second one would be a doubled JSON key.
 fn extra(
     given: &Map<String, Value>,
     name: &str,

@@ -167,8 +167,14 @@ pub(super) fn interrupts(
     all(db, sql, params, row::interrupt)
 }
 
-pub(super) fn workers(db: &Connection) -> Result<Vec<WorkerRow>, StoreError> {
-    all(db, "SELECT * FROM worker ORDER BY started, id", [], row::worker)
+pub(super) fn workers(db: &Connection, key: &StoreKey) -> Result<Vec<WorkerRow>, StoreError> {
+    let rows = all(db, "SELECT * FROM worker ORDER BY started, id", [], row::worker)?;
+    let unsealed = |mut row: WorkerRow| {
+        let sealed = row.secret.take();
+        row.secret = sealed.map(|sealed| key.unseal(&row.id, &sealed)).transpose()?;
+        Ok(row)
+    };
+    rows.into_iter().map(unsealed).collect()
 }
 
 /// What a receiver is told next; the rest of what waits for it waits for that.

@@ -11,7 +11,7 @@ use crate::seal::StoreKey;
 use crate::store::{
     Chunk, Delivery, InterruptRow, StoreError, ThreadRow, TokenRow, TurnRow, WorkerRow,
 };
-use crate::tenant::Tenant;
+use crate::tenant::{Roles, Tenant};
 
 /// A value as JSON text.
 pub(super) fn json(value: &impl Serialize) -> Result<String, StoreError> {
@@ -87,9 +87,18 @@ pub(super) fn token(row: &Row<'_>) -> rusqlite::Result<TokenRow> {
         tenant: row.get("tenant")?,
         name: row.get("name")?,
         hash: row.get("hash")?,
-        admin: row.get("admin")?,
+        roles: read_roles(row)?,
         created: row.get("created")?,
         revoked: row.get("revoked")?,
+    })
+}
+
+/// A role that we do not know gives no right at all, rather than a wrong one.
+fn read_roles(row: &Row<'_>) -> rusqlite::Result<Roles> {
+    let words: String = row.get("roles")?;
+    let column = "roles".idx(row.as_ref()).unwrap_or_default();
+    words.parse().map_err(|why: String| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, why.into())
     })
 }
 
@@ -104,6 +113,7 @@ pub(super) fn thread(row: &Row<'_>) -> rusqlite::Result<ThreadRow> {
         settings: read(row, "settings")?,
         tools: read(row, "tools")?,
         fork: read_if(row, "fork")?,
+        contributors: read_if(row, "contributors")?,
         usage: read_if(row, "usage")?,
         created: row.get("created")?,
         updated: row.get("updated")?,
@@ -161,6 +171,7 @@ pub(super) fn worker(row: &Row<'_>) -> rusqlite::Result<WorkerRow> {
         backend: row.get("backend")?,
         key: row.get("key")?,
         socket: row.get("socket")?,
+        secret: row.get("secret")?,
         started: row.get("started")?,
     })
 }

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::store::StoreError;
 
 /// Each brings the store from its place in the list to the next.
-const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES];
+const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES, ROLES];
 
 const FIRST: &str = "
 CREATE TABLE tenant (
@@ -68,6 +68,15 @@ CREATE INDEX delivery_waiting ON delivery(tenant, url, id) WHERE given_up IS NUL
 CREATE INDEX delivery_given_up ON delivery(tenant, id) WHERE given_up IS NOT NULL;
 ";
 
+/// Tokens have roles: those that there are could run turns and answer. Of threads that there are
+/// nobody knows who has had a part in them.
+const ROLES: &str = "
+ALTER TABLE token ADD COLUMN roles TEXT NOT NULL DEFAULT '';
+UPDATE token SET roles = CASE WHEN admin THEN 'run answer admin' ELSE 'run answer' END;
+ALTER TABLE thread ADD COLUMN contributors TEXT;
+ALTER TABLE worker ADD COLUMN secret TEXT;
+";
+
 /// Brings a store up to date, in one transaction for each step.
 pub(super) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     let known = MIGRATIONS.len() as i64;
@@ -98,7 +107,17 @@ mod tests {
         db.pragma_update(None, "user_version", 1).unwrap();
         let delivery = "INSERT INTO delivery VALUES ('d1', 'a', 'http://x', 'e', '{}', 3, 7)";
         db.execute(delivery, []).unwrap();
+        db.execute_batch(
+            "INSERT INTO tenant VALUES ('a', 'a', '{}', 0);
+             INSERT INTO token VALUES ('t1', 'a', 'ci', 'h1', 0, 0, NULL);
+             INSERT INTO token VALUES ('t2', 'a', 'me', 'h2', 1, 0, NULL);",
+        )
+        .unwrap();
         migrate(&mut db).unwrap();
+        let roles = |id: &str| -> String {
+            db.query_row("SELECT roles FROM token WHERE id = ?1", [id], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((roles("t1"), roles("t2")), ("run answer".into(), "run answer admin".into()));
         let sql = "SELECT attempts FROM delivery WHERE given_up IS NULL AND why IS NULL";
         let attempts: i64 = db.query_row(sql, [], |row| row.get(0)).unwrap();
         assert_eq!(attempts, 3);

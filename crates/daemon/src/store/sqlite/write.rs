@@ -12,7 +12,7 @@ use crate::store::{
     Change, InterruptRow, InterruptState, StoreError, ThreadRow, TokenRow, TurnEnd, TurnRow,
     TurnState, WorkerRow,
 };
-use crate::tenant::Tenant;
+use crate::tenant::{Contributor, Role, Tenant};
 
 /// Changes that go together, and who waits for them.
 pub(super) struct Job {
@@ -94,6 +94,11 @@ fn apply(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, Store
             "UPDATE token SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL",
             params![id, at],
         ),
+        Change::SetTokenRoles { id, roles } => run_one(
+            db,
+            "UPDATE token SET roles = ?2, admin = ?3 WHERE id = ?1 AND revoked IS NULL",
+            params![id, roles.to_string(), roles.has(Role::Admin)],
+        ),
         Change::AddThread(thread) => add_thread(db, thread),
         Change::BindThread { thread, session, at } => run_one(
             db,
@@ -115,6 +120,12 @@ fn apply(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, Store
             "UPDATE thread SET usage = ?2, updated = ?3 WHERE id = ?1",
             params![thread, json(usage)?, at],
         ),
+        Change::AddContributor { thread, contributor } => add_contributor(db, thread, contributor),
+        Change::SetThread { thread, settings } => run_one(
+            db,
+            "UPDATE thread SET settings = ?2 WHERE id = ?1",
+            params![thread, json(settings)?],
+        ),
         Change::AddTurn(turn) => add_turn(db, turn),
         Change::StartTurn { turn, at } => run_one(
             db,
@@ -128,11 +139,11 @@ fn apply(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, Store
         ),
         Change::EndTurn(end) => end_turn(db, end),
         Change::Append { turn, chunk, last } => append(db, turn, chunk.first, &chunk.body, *last),
-        other => apply_more(db, other),
+        other => apply_more(db, other, key),
     }
 }
 
-fn apply_more(db: &Connection, change: &Change) -> Result<bool, StoreError> {
+fn apply_more(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, StoreError> {
     match change {
         Change::OpenInterrupt(interrupt) => open_interrupt(db, interrupt),
         Change::AnswerInterrupt { token, answer, by, at } => run_one(
@@ -153,7 +164,7 @@ fn apply_more(db: &Connection, change: &Change) -> Result<bool, StoreError> {
              WHERE turn = ?1 AND state = 'open'",
             params![turn, why, at],
         ),
-        Change::AddWorker(worker) => add_worker(db, worker),
+        Change::AddWorker(worker) => add_worker(db, worker, key),
         Change::RemoveWorker { id } => run_one(db, "DELETE FROM worker WHERE id = ?1", params![id]),
         Change::AddDelivery(delivery) => delivery::add(db, delivery),
         Change::RemoveDelivery { id } => {
@@ -194,12 +205,21 @@ fn add_tenant(db: &Connection, tenant: &Tenant, key: &StoreKey) -> Result<bool, 
 }
 
 fn add_token(db: &Connection, token: &TokenRow) -> Result<bool, StoreError> {
-    let TokenRow { id, tenant, name, hash, admin, created, revoked } = token;
+    let TokenRow { id, tenant, name, hash, roles, created, revoked } = token;
     run_one(
         db,
-        "INSERT INTO token (id, tenant, name, hash, admin, created, revoked)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![id, tenant, name, hash, admin, created, revoked],
+        "INSERT INTO token (id, tenant, name, hash, admin, created, revoked, roles)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            id,
+            tenant,
+            name,
+            hash,
+            roles.has(Role::Admin),
+            created,
+            revoked,
+            roles.to_string()
+        ],
     )
 }
 
@@ -207,8 +227,8 @@ fn add_thread(db: &Connection, thread: &ThreadRow) -> Result<bool, StoreError> {
     run_one(
         db,
         "INSERT INTO thread (id, tenant, session, backend, title, cwd, settings, tools, fork,
-            usage, created, updated, archived)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            usage, created, updated, archived, contributors)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         params![
             thread.id,
             thread.tenant,
@@ -223,8 +243,26 @@ fn add_thread(db: &Connection, thread: &ThreadRow) -> Result<bool, StoreError> {
             thread.created,
             thread.updated,
             thread.archived,
+            thread.contributors.as_ref().map(json).transpose()?,
         ],
     )
+}
+
+fn add_contributor(
+    db: &Connection,
+    thread: &str,
+    contributor: &Contributor,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT contributors FROM thread WHERE id = ?1";
+    let known: Option<String> = db.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
+    let known = known.as_deref().map_or(Ok(Vec::new()), serde_json::from_str);
+    let mut all: Vec<Contributor> = known.map_err(|err| StoreError::Damaged(err.to_string()))?;
+    if all.contains(contributor) {
+        return Ok(false);
+    }
+    all.push(contributor.clone());
+    let sql = "UPDATE thread SET contributors = ?2 WHERE id = ?1";
+    run_one(db, sql, params![thread, json(&all)?])
 }
 
 fn add_turn(db: &Connection, turn: &TurnRow) -> Result<bool, StoreError> {
@@ -314,12 +352,17 @@ fn close(
     )
 }
 
-fn add_worker(db: &Connection, worker: &WorkerRow) -> Result<bool, StoreError> {
-    let WorkerRow { id, tenant, backend, key, socket, started } = worker;
+fn add_worker(
+    db: &Connection,
+    worker: &WorkerRow,
+    store_key: &StoreKey,
+) -> Result<bool, StoreError> {
+    let WorkerRow { id, tenant, backend, key, socket, secret, started } = worker;
+    let secret = secret.as_ref().map(|secret| store_key.seal(id, secret)).transpose()?;
     run_one(
         db,
-        "INSERT INTO worker (id, tenant, backend, key, socket, started)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![id, tenant, backend, key, socket, started],
+        "INSERT INTO worker (id, tenant, backend, key, socket, started, secret)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![id, tenant, backend, key, socket, started, secret],
     )
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-use super::ListenError;
 use super::door::{self, Door};
 use super::gate::Gate;
+use super::{ListenError, Token};
 use crate::service::Service;
 
 /// A socket that is listened on; it is removed when the door is dropped.
@@ -17,11 +17,13 @@ use crate::service::Service;
 pub struct UnixDoor {
     listener: UnixListener,
     path: PathBuf,
+    token: Option<Token>,
 }
 
 impl UnixDoor {
-    /// Listens. A socket that nobody listens on any more is taken over.
-    pub async fn open(path: &Path) -> Result<Self, ListenError> {
+    /// Listens. A socket that nobody listens on any more is taken over. Other users are never let
+    /// in; with a token, neither are programs of our own user that do not bring it.
+    pub async fn open(path: &Path, token: Option<Token>) -> Result<Self, ListenError> {
         let address = || format!("unix://{}", path.display());
         let failed = |source| ListenError::Bind { address: address(), source };
         if is_socket(path) {
@@ -31,7 +33,7 @@ impl UnixDoor {
             std::fs::remove_file(path).map_err(failed)?;
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
-        let door = Self { listener, path: path.to_owned() };
+        let door = Self { listener, path: path.to_owned(), token };
         std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(door)
     }
@@ -60,7 +62,7 @@ impl Door for UnixDoor {
     }
 
     fn gate(&self) -> Gate {
-        Gate::default()
+        Gate { token: self.token.clone(), ..Gate::default() }
     }
 }
 

@@ -73,6 +73,7 @@ pub(super) async fn exec(cx: &Cx, params: CommandExec) -> Served {
 fn fenced(cx: &Cx, params: CommandExec) -> Result<Command, Refused> {
     let supplied = cx.inner.supply.thread(&Wish { cwd: params.cwd, ..Wish::default() })?;
     let sandbox = params.sandbox_policy.unwrap_or(supplied.standing.sandbox);
+    cx.inner.supply.bound().map_or(Ok(()), |bound| bound.check_sandbox(&sandbox))?;
     let mut env = supplied.environment.apply(std::env::vars_os());
     for (name, value) in params.env.unwrap_or_default() {
         match value {

@@ -86,6 +86,7 @@ pub(super) async fn resume(cx: &Cx, params: ThreadResume) -> Served {
     let wants_turns = !params.exclude_turns;
     if let Some(loaded) = cx.inner.threads.get(&params.thread_id) {
         let overrides = params.wanted.overrides();
+        cx.check_overrides(&overrides)?;
         loaded.thread.change(overrides).await.map_err(|err| Refused::invalid(err.to_string()))?;
         return cx.rejoin(loaded, wants_turns, Vec::new()).await;
     }

@@ -19,6 +19,7 @@ pub(super) async fn start(cx: &Cx, mut params: TurnStart) -> Served {
     let loaded = cx.loaded(&params.thread_id)?;
     checked(&params.input)?;
     let overrides = params.overrides();
+    cx.check_overrides(&overrides)?;
     loaded.touch(&params.input);
     let input = TurnInput {
         input: params.input,

@@ -128,10 +128,10 @@ async fn a_unix_socket_is_the_users_own_and_goes_with_the_server() {
     let path = folder.path().join("engine.sock");
     // One that a killed server left behind is taken over.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let door = UnixDoor::open(&path).await.unwrap();
+    let door = UnixDoor::open(&path, None).await.unwrap();
     let mode = path.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let taken = UnixDoor::open(&path).await.unwrap_err();
+    let taken = UnixDoor::open(&path, None).await.unwrap_err();
     assert!(taken.to_string().contains("another server does already"), "{taken}");
     let serving = tokio::spawn({
         let service = service.clone();
