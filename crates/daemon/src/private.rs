@@ -9,8 +9,8 @@ use crate::error::Error;
 /// The file that an older version kept an administrator's token in.
 const OLD_TOKEN: &str = "token";
 
-/// Makes a folder, and those above it that are missing, for our eyes only. One that is there is made
-/// so; one that is a link or belongs to somebody else is refused.
+/// Makes a folder, and those above it that are missing, for our eyes only. One that is there is
+/// made so; one that is a link or belongs to somebody else is refused.
 pub fn make_folder(path: &Path) -> Result<(), Error> {
     let failed = |err| Error::io(path, err);
     if !path.exists() {

@@ -78,8 +78,9 @@ impl Server {
         if remove_old_token(&config.data)? {
             tracing::warn!(
                 "the token of the first start was kept in clear in the data folder and is removed \
-                 from there; it stays valid, but commands may have read it: `bindery tenant revoke` \
-                 makes it void, `bindery tenant token {FIRST_TENANT} --admin` makes another"
+                 from there; it stays valid, but commands may have read it: \
+                 `bindery tenant revoke` makes it void, \
+                 `bindery tenant token {FIRST_TENANT} --admin` makes another"
             );
         }
         check_tokens(&config, &tenants).await?;

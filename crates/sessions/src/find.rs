@@ -30,8 +30,8 @@ pub struct SessionFile {
     pub size: u64,
     /// When it was last written, in milliseconds since 1970.
     pub modified_ms: i64,
-    /// The home that it must lie in whenever it is opened, with no link on the way; any file will do
-    /// when there is none.
+    /// The home that it must lie in whenever it is opened, with no link on the way; any file will
+    /// do when there is none.
     #[serde(skip)]
     pub within: Option<PathBuf>,
 }
@@ -363,7 +363,7 @@ mod tests {
         symlink(&theirs, &found[0].path).unwrap();
         found[0].open().unwrap_err();
         let options = crate::normalise::Options::default();
-        crate::session::load_chain(&chain, options.clone()).unwrap_err();
+        crate::session::load_chain(&chain, options).unwrap_err();
         fs::remove_file(&found[0].path).unwrap();
         fs::rename(own.path().join("sessions/2026"), own.path().join("kept")).unwrap();
         fs::copy(&theirs, other.path().join("sessions/2026/11/15").join(rollout(A))).unwrap();

@@ -354,7 +354,8 @@ async fn no_token_and_no_secret_is_kept_in_clear() {
     let mut daemon = Daemon::new(Script::always("ok"));
     let data = daemon.data();
     let settings = daemon.stage.codex.user_home().join("secrets.toml");
-    let secrets = "[env]\nOPENAI_API_KEY = 'sk-in-the-store'\n[[webhooks]]\nurl = 'http://h.example'\n\
+    let secrets = "[env]\nOPENAI_API_KEY = 'sk-in-the-store'\n[[webhooks]]\n\
+                   url = 'http://h.example'\n\
                    secret = 'whsec_in_the_store'\n";
     fs::write(&settings, secrets).unwrap();
     daemon.tenant(&["set", "default", "--settings", settings.to_str().unwrap()]);

@@ -110,8 +110,8 @@ async fn resolve(caller: &Caller, id: String) -> Result<(SessionFile, Vec<Sessio
     Ok((found.ok_or_else(|| Error::not_found("session", &id))?, all))
 }
 
-/// Refuses a session whose file is a link or has a second name: a worker would follow it to wherever
-/// it leads. One that is not there is the worker's to tell.
+/// Refuses a session whose file is a link or has a second name: a worker would follow it to
+/// wherever it leads. One that is not there is the worker's to tell.
 pub(super) async fn refuse_linked(caller: &Caller, id: &str) -> Result<(), Error> {
     let Some(home) = home(caller) else { return Ok(()) };
     let id = id.to_owned();

@@ -29,7 +29,7 @@ pub(super) fn real_root(root: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Opens a regular file below `root` that has one name only. Its path may be relative to the root
-/// or begin with it; links inside the root may be on the way, as long as they do not lead out of it.
+/// or begin with it; links inside the root may be on the way, as long as they do not lead out.
 pub fn open_file(root: &Path, path: &Path) -> io::Result<File> {
     let root = root.canonicalize()?;
     let real = root.join(path).canonicalize()?;
