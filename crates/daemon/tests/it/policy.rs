@@ -36,7 +36,7 @@ impl Stage {
     }
 
     /// The status and the problem.
-    async fn ask(&self, token: &str, method: &Method, path: &str, body: &str) -> (u16, Value) {
+    async fn ask_as(&self, token: &str, method: &Method, path: &str, body: &str) -> (u16, Value) {
         let request = self.client.request(method.clone(), format!("{}{path}", self.url));
         let request = request.bearer_auth(token);
         let request = match *method == Method::POST || *method == Method::PATCH {
@@ -51,8 +51,8 @@ impl Stage {
         (status, problem)
     }
 
-    async fn post(&self, token: &str, path: &str, body: Value) -> (u16, Value) {
-        self.ask(token, &Method::POST, path, &body.to_string()).await
+    async fn post_as(&self, token: &str, path: &str, body: Value) -> (u16, Value) {
+        self.ask_as(token, &Method::POST, path, &body.to_string()).await
     }
 }
 
@@ -74,7 +74,7 @@ async fn every_route_of_the_document_needs_its_role_and_no_other_is_enough() {
             let path = route.path.replace('{', "").replace('}', "");
             for (roles, token) in tokens.iter().filter(|_| needed != Access::Open) {
                 let method: Method = method.parse().unwrap();
-                let (status, told) = stage.ask(token, &method, &path, "{}").await;
+                let (status, told) = stage.ask_as(token, &method, &path, "{}").await;
                 let refused = status == 403
                     && ["role_missing", "forbidden"]
                         .contains(&told["code"].as_str().unwrap_or_default());
@@ -87,7 +87,7 @@ async fn every_route_of_the_document_needs_its_role_and_no_other_is_enough() {
     assert!(seen >= described, "{seen} routes, {described} described");
     assert_eq!(access("DELETE", "/v1/threads"), None);
     let overall = "/v1/interrupts?all=true";
-    let (status, _) = stage.ask(&tokens[0].1, &Method::GET, overall, "").await;
+    let (status, _) = stage.ask_as(&tokens[0].1, &Method::GET, overall, "").await;
     assert_eq!(status, 403, "only an administrator sees all tenants");
     stage.end().await;
 }
@@ -96,7 +96,7 @@ async fn every_route_of_the_document_needs_its_role_and_no_other_is_enough() {
 async fn a_setting_that_is_mistyped_is_named_on_every_route() {
     let (stage, _folder) = stage(None).await;
     let token = &stage.token;
-    let (_, thread) = stage.post(token, "/v1/threads", json!({})).await;
+    let (_, thread) = stage.post_as(token, "/v1/threads", json!({})).await;
     let turns = format!("/v1/threads/{}/turns", thread["id"].as_str().unwrap());
     let prompt = json!([{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }]);
     #[rustfmt::skip]
@@ -138,7 +138,7 @@ async fn a_setting_that_is_mistyped_is_named_on_every_route() {
                 "providerOptions.codex",
             ),
         ] {
-            let (status, told) = stage.post(token, path, body).await;
+            let (status, told) = stage.post_as(token, path, body).await;
             let detail = told["detail"].as_str().unwrap_or_default().to_owned();
             assert_eq!(status, 422, "{path} {settings}: {told}");
             assert!(detail.starts_with(&format!("{prefix}.{name}: ")), "{path}: {detail}");
@@ -150,12 +150,12 @@ async fn a_setting_that_is_mistyped_is_named_on_every_route() {
             "settings": { "sandbox": "read-only" } }),
         json!({ "specification": "v3", "options": { "prompt": prompt }, "sandbox": "read-only" }),
     ] {
-        let (status, told) = stage.post(token, "/v1/language-model/stream", body.clone()).await;
+        let (status, told) = stage.post_as(token, "/v1/language-model/stream", body.clone()).await;
         assert_eq!(status, 422, "{body}");
         assert!(told["detail"].as_str().unwrap().contains("sandbox"), "{told}");
     }
     let twice = r#"{"settings":{"sandbox":"read-only","sandb\u006fx":"danger-full-access"}}"#;
-    let (status, told) = stage.ask(token, &Method::POST, "/v1/threads", twice).await;
+    let (status, told) = stage.ask_as(token, &Method::POST, "/v1/threads", twice).await;
     assert_eq!(status, 422);
     assert!(told["detail"].as_str().unwrap().contains("`sandbox` is there twice"), "{told}");
     stage.end().await;
@@ -223,14 +223,14 @@ async fn whoever_made_forked_or_ran_a_thread_does_not_approve_for_it() {
     let forker = stage.token_of("forker", &both).await;
     let namesake = stage.token_of(" Runner ", &both).await;
     let ann = stage.token_of("ann", &[Role::Answer]).await;
-    let (_, thread) = stage.post(&maker, "/v1/threads", json!({})).await;
+    let (_, thread) = stage.post_as(&maker, "/v1/threads", json!({})).await;
     let thread = thread["id"].as_str().unwrap().to_owned();
     let turns = format!("/v1/threads/{thread}/turns");
-    assert_eq!(stage.post(&runner, &turns, json!({ "input": "hi" })).await.0, 201);
+    assert_eq!(stage.post_as(&runner, &turns, json!({ "input": "hi" })).await.0, 201);
     let bind = Change::BindThread { thread: thread.clone(), session: "s".into(), at: 1 };
     stage.app.store.commit(vec![bind]).await.unwrap();
     let (status, fork) =
-        stage.post(&forker, &format!("/v1/threads/{thread}/fork"), json!({})).await;
+        stage.post_as(&forker, &format!("/v1/threads/{thread}/fork"), json!({})).await;
     assert_eq!(status, 201, "{fork}");
     let fork = fork["id"].as_str().unwrap().to_owned();
     let yes = json!({ "kind": "permissions", "granted": { "network": { "enabled": true } },
@@ -239,7 +239,7 @@ async fn whoever_made_forked_or_ran_a_thread_does_not_approve_for_it() {
     let refused = |token: &str, who: &str| {
         let path = format!("/v1/interrupts/{token}/answer");
         let (stage, who, yes) = (&stage, who.to_owned(), yes.clone());
-        async move { stage.post(&who, &path, yes).await.1["code"] == "approver_needed" }
+        async move { stage.post_as(&who, &path, yes).await.1["code"] == "approver_needed" }
     };
     let first = question(&stage, &thread, 1).await;
     for (who, part) in [(&maker, true), (&runner, true), (&namesake, true), (&forker, false)] {
@@ -254,7 +254,7 @@ async fn whoever_made_forked_or_ran_a_thread_does_not_approve_for_it() {
     assert!(!refused(&second, &ann).await, "somebody else may");
     // A no is for everybody.
     let third = question(&stage, &thread, 3).await;
-    let (_, told) = stage.post(&runner, &format!("/v1/interrupts/{third}/answer"), no).await;
+    let (_, told) = stage.post_as(&runner, &format!("/v1/interrupts/{third}/answer"), no).await;
     assert_ne!(told["code"], "approver_needed", "{told}");
     stage.end().await;
 }
