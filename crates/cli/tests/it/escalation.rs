@@ -154,7 +154,8 @@ async fn a_command_with_network_does_not_get_into_its_workers_socket() {
     let mut daemon = Daemon::new(Script::new([]));
     let attack = daemon.stage.file("attack.py", ATTACK);
     let command = format!("python3 {} {}", attack.display(), daemon.data().display());
-    let told = daemon.stage.codex.project().join("told");
+    // Landlock lets commands write files that are there, but make none beside `.git`.
+    let told = daemon.stage.file("told", "");
     let call = Step::exec(&format!("{command} > {} 2>&1", told.display()), "call_in");
     let done = Reply::text("done").when_after_tool(true).always();
     daemon.stage.model.push([done, Reply::new([call]).when_user("attack").always()]);
@@ -167,11 +168,11 @@ async fn a_command_with_network_does_not_get_into_its_workers_socket() {
     let thread = daemon.thread(json!({ "backend": "engine" })).await;
     for round in 0..2 {
         let turn = daemon.say(&thread, "attack").await;
-        daemon.web.follow(&turn, 0).await.rest().await;
+        let all = daemon.web.follow(&turn, 0).await.rest().await;
         let said = std::fs::read_to_string(&told).unwrap_or_default();
-        assert!(said.contains("tried"), "round {round}: the attack did not run: {said}");
+        assert!(said.contains("tried"), "round {round}: the attack did not run: {said} {all:?}");
         assert!(!said.contains(" 101 "), "round {round}: it got in: {said}");
-        std::fs::remove_file(&told).unwrap();
+        std::fs::write(&told, "").unwrap();
         if round == 0 {
             // The next daemon is let in by the same worker, and nobody else is.
             let before = daemon.workers();

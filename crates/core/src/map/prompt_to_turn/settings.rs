@@ -62,7 +62,7 @@ fn shared(own: &Own, thread: &ThreadChoice) -> TurnSettings {
     }
 }
 
-/// Parameters that have a place of their own are left out; a second one would be a doubled JSON key.
+/// Parameters that have a place of their own are left out; a second one would double a JSON key.
 fn extra(
     given: &Map<String, Value>,
     name: &str,

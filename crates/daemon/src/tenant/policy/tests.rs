@@ -1,3 +1,5 @@
+//! What the policy lets through, and what it makes of it.
+
 use super::*;
 
 const NONE: Policy = Policy { full_access: false, config: false, escalation: None };
