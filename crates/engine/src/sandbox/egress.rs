@@ -28,6 +28,13 @@ use tokio::task::{JoinHandle, JoinSet};
 use self::address::may_be_reached;
 use self::request::Request;
 
+/// Commands started meanwhile do not get the listener.
+#[cfg(target_os = "linux")]
+const NOT_INHERITED: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+/// Only Linux has a helper that sends one.
+#[cfg(not(target_os = "linux"))]
+const NOT_INHERITED: RecvFlags = RecvFlags::empty();
+
 /// Says whether an address may be connected to.
 type Rule = fn(IpAddr) -> bool;
 
@@ -157,8 +164,7 @@ fn received_now(helper: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    recvmsg(helper, &mut [IoSliceMut::new(&mut byte)], &mut control, flags)?;
+    recvmsg(helper, &mut [IoSliceMut::new(&mut byte)], &mut control, NOT_INHERITED)?;
     let files = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),
         _ => None,
@@ -239,7 +245,7 @@ async fn connected(request: &Request, rule: Rule) -> Result<TcpStream, Unreachab
     Err(error)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

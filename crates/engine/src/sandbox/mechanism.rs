@@ -51,8 +51,7 @@ impl Mechanism {
                 "commands can change modes and times of files outside of the project",
                 "commands see the names and arguments of other processes in /proc",
                 "commands have no network unless they may use this machine's own services",
-                "a command that detaches itself can outlive Bindery if Bindery is killed and \
-                 the kernel is older than 6.12",
+                "before Linux 6.12 commands can send signals to your other processes",
             ],
             Self::None => &["every command is asked for, or refused"],
         }

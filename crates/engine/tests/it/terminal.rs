@@ -16,15 +16,18 @@ use crate::exec::{LONG, script};
 use crate::sandbox::{Scene, ran, sandboxes, workspace};
 use crate::stage::{PATIENCE, Setting, say};
 
-/// Where the inner test finds its scripts and leaves what they saw.
+/// Where the inner run finds its scripts and leaves what they saw.
 const FOLDER: &str = "BINDERY_TEST_TERMINAL";
 
 /// Says whether the terminal opened, in the file that follows.
 const TRY: &str = "if ( : < /dev/tty ) 2> /dev/null; then echo opened; else echo closed; fi > ";
 
-/// This program once more, on a terminal of its own: there the inner test has something to lose.
+/// Starts itself once more, on a terminal of its own: there it has something to lose.
 #[tokio::test]
 async fn no_child_of_the_engine_reaches_its_terminal() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return on_a_terminal(&PathBuf::from(folder)).await;
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     executable(
@@ -32,10 +35,10 @@ async fn no_child_of_the_engine_reaches_its_terminal() {
         &format!("#!/bin/sh\n{TRY}'{}'\n", path.join("git.saw").display()),
     );
     let (pty, pts) = pty_process::open().unwrap();
-    let inner = "terminal::on_a_terminal_no_child_reaches_it";
+    let own = "terminal::no_child_of_the_engine_reaches_its_terminal";
     let paths = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
     let command = pty_process::Command::new(std::env::current_exe().unwrap());
-    let command = command.args([inner, "--exact", "--ignored", "--nocapture"]);
+    let command = command.args([own, "--exact", "--nocapture"]);
     let command = command.env("PATH", paths).env(FOLDER, path);
     let mut child = command.spawn(pts).unwrap();
     let (mut reader, _writer) = pty.into_split();
@@ -52,10 +55,7 @@ async fn no_child_of_the_engine_reaches_its_terminal() {
     assert!(!shown.contains("DRAWN"), "{shown}");
 }
 
-#[tokio::test]
-#[ignore = "started by the test above, on a terminal"]
-async fn on_a_terminal_no_child_reaches_it() {
-    let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
+async fn on_a_terminal(folder: &Path) {
     fs::File::open("/dev/tty").expect("this process is on a terminal");
     let text = "(echo DRAWN > /dev/tty) 2> /dev/null; (read x < /dev/tty) 2> /dev/null && exit 1; \
                 (: < /dev/tty) 2> /dev/null && exit 2; exit 7";
@@ -72,8 +72,8 @@ async fn on_a_terminal_no_child_reaches_it() {
         let ending = ran(sandbox.wrap(own, &Policy::ReadOnly).unwrap()).await;
         assert_eq!((ending.exit_code, ending.output.trim()), (8, "x"), "{:?}", sandbox.mechanism());
     }
-    mcp_server(&folder).await;
-    git(&folder);
+    mcp_server(folder).await;
+    git(folder);
 }
 
 async fn mcp_server(folder: &Path) {
