@@ -1,10 +1,12 @@
 //! The AI SDK front: a language-model call comes in, its stream parts go out as server-sent events.
 //!
-//! Read: [`request`] (what is asked), `settings` (what of it is the client's affair), `hub`
-//! (questions on their way to the stream that shows them), `events` (the stream itself), `reach`
-//! (where workers are), `tenants` (one front for each).
+//! Read: [`request`] (what is asked), `options` (what of it is refused), `settings` (what of it is
+//! the client's affair), `hub` (questions on their way to the stream that shows them), `events`
+//! (the stream itself), `reach` (where workers are), `tenants` (one front for each).
 
 pub mod request;
+
+mod options;
 
 mod settings;
 

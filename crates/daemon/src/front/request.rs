@@ -8,12 +8,16 @@ use bindery_core::spec::{PROVIDER_KEY, Spec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::options::{check_options, check_rest};
+use super::tenants::ALIASES;
+use crate::error::Error;
+
 /// The name that stands for "the model that Codex is set to".
 const DEFAULT_MODEL: &str = "default";
 
 /// One call of the language model, with the provider's own settings.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallRequest {
     /// The shape of the parts that go back.
     pub specification: Spec,
@@ -32,7 +36,7 @@ pub struct CallRequest {
 
 /// Settings of a provider; a call's own options come before them.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct FrontSettings {
     /// Defaults for `providerOptions.codex`, under the same names.
     pub thread: Option<Map<String, Value>>,
@@ -108,6 +112,19 @@ pub enum Compact {
 }
 
 impl CallRequest {
+    /// Refuses options that are unknown or have a wrong value, wherever they are read.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if let Some(thread) = &self.settings.thread {
+            check_options(&Value::Object(thread.clone()), "settings.thread")?;
+        }
+        for (key, given) in self.options.provider_options.iter().flatten() {
+            if key == PROVIDER_KEY || ALIASES.contains(&key.as_str()) {
+                check_options(given, &format!("providerOptions.{key}"))?;
+            }
+        }
+        check_rest(&self.options.rest)
+    }
+
     /// The call with the provider's defaults beneath its own options.
     pub fn options(&self) -> CallOptions {
         let mut options = self.options.clone();

@@ -92,6 +92,7 @@ impl Fronts {
 
     /// Checks what a call asks for, and finds its worker.
     pub fn admit(&self, tenant: &Tenant, mut request: CallRequest) -> Result<Admitted, Error> {
+        request.check()?;
         let (backend, key) = self.place(tenant, &request.settings)?;
         if !self.config.exit_with_parent {
             check(tenant, &mut request)?;
@@ -189,7 +190,7 @@ fn check(tenant: &Tenant, request: &mut CallRequest) -> Result<(), Error> {
 }
 
 /// Names beside ours under which options are read.
-const ALIASES: [&str; 2] = ["bindery", "@janole/ai-sdk-provider-codex-asp"];
+pub(super) const ALIASES: [&str; 2] = ["bindery", "@janole/ai-sdk-provider-codex-asp"];
 
 /// Files that a prompt names by path are read by the worker, so they must be the tenant's.
 pub fn own_files(root: &Path, options: &CallOptions) -> Result<(), Error> {
