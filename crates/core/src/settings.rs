@@ -58,6 +58,26 @@ pub fn is_known(name: &str) -> bool {
     SHAPES.iter().any(|(known, _)| *known == name)
 }
 
+/// The setting that guards a turn and that a name is, or was probably meant for.
+pub fn meant_guard(name: &str) -> Option<&'static str> {
+    const GUARDS: [(&str, &str); 8] = [
+        ("sandbox", "sandbox"),
+        ("sandboxMode", "sandbox"),
+        ("sandboxType", "sandbox"),
+        ("sandboxPolicy", "sandboxPolicy"),
+        ("approvalPolicy", "approvalPolicy"),
+        ("approvalMode", "approvalPolicy"),
+        ("askForApproval", "approvalPolicy"),
+        ("approvalsReviewer", "approvalsReviewer"),
+    ];
+    let plain = |text: &str| text.to_lowercase().replace(['-', '_', '.', ' '], "");
+    let near = |known: &str| {
+        let most = if known.len() > 8 { 2 } else { 1 };
+        strsim::damerau_levenshtein(&plain(name), &plain(known)) <= most
+    };
+    GUARDS.iter().find(|(known, _)| near(known)).map(|(_, guard)| *guard)
+}
+
 /// A setting that nobody knows, with the nearest that is known.
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> SettingError {
     let why = match nearest(name, known) {

@@ -1,9 +1,13 @@
 // The other way round: Codex as a tool in another model's loop.
 
+import { checkSettings } from './check-settings.js';
+import { BinderyError } from './errors.js';
 import { Lease } from './lease.js';
 import { CodexLanguageModel } from './model.js';
 import { installedSpecification } from './major.js';
+import { processWide } from './process-wide.js';
 import type { CodexSettings, ThreadSettings } from './settings.js';
+import { isAuthorized, ThreadMarks } from './thread-marks.js';
 import { eventsToProgress, type CodexRunProgress } from './progress.js';
 
 export type { CodexRunProgress } from './progress.js';
@@ -54,6 +58,7 @@ export interface CodexRunTool {
 
 /** A tool for `generateText` and `streamText`: hands a task to Codex and yields how it stands. */
 export function codexRun(options: CodexRunOptions): CodexRunTool {
+  checkSettings(options, 'codexRun', ['cwd', 'model', 'description']);
   const { cwd, model, description, ...settings } = options;
   const thread: ThreadSettings = { ...settings.thread, cwd };
   return {
@@ -66,6 +71,8 @@ export function codexRun(options: CodexRunOptions): CodexRunTool {
     async *execute({ task, threadId }, { abortSignal } = {}) {
       const specification = settings.specification ?? installedSpecification();
       const own = { ...REFUSALS, ...settings, thread };
+      const threads = new RunThreads(own);
+      if (threadId !== undefined) await threads.check(threadId);
       // The daemon stays for the next task; a provider that is shut down while none runs ends it.
       const lease = new Lease();
       try {
@@ -75,12 +82,45 @@ export function codexRun(options: CodexRunOptions): CodexRunTool {
           ...(abortSignal === undefined ? {} : { abortSignal }),
           ...(threadId === undefined ? {} : { providerOptions: { codex: { threadId } } }),
         });
-        yield* eventsToProgress(stream);
+        for await (const progress of eventsToProgress(stream)) {
+          if (progress.threadId !== undefined) threads.remember(progress.threadId);
+          yield progress;
+        }
       } finally {
         lease.leave();
       }
     },
   };
+}
+
+/** How many threads of tasks are remembered; the oldest is forgotten first. */
+const MOST_THREADS = 10_000;
+
+/** The model says which task to go on with, and it can be talked into anything: only tasks of this tool count. */
+class RunThreads {
+  readonly #seals = processWide('run-threads/1', () => new Set<string>());
+  readonly #marks: ThreadMarks;
+
+  constructor(readonly settings: CodexSettings) {
+    this.#marks = new ThreadMarks(settings);
+  }
+
+  remember(threadId: string): void {
+    const seal = this.#marks.seal(threadId);
+    this.#seals.delete(seal);
+    this.#seals.add(seal);
+    const [oldest] = this.#seals;
+    if (this.#seals.size > MOST_THREADS && oldest !== undefined) this.#seals.delete(oldest);
+  }
+
+  async check(threadId: string): Promise<void> {
+    if (await isAuthorized(this.settings, threadId, this.#seals.has(this.#marks.seal(threadId)))) return;
+    throw new BinderyError(
+      'this tool started no such task',
+      'thread_not_allowed',
+      'Leave `threadId` out to begin a new task. Tasks of another process need `authorizeThread`.',
+    );
+  }
 }
 
 function validated(value: unknown): { success: true; value: CodexRunInput } | { success: false; error: Error } {

@@ -7,21 +7,15 @@ import { ask } from './ask.js';
 import { findBindery } from './binary.js';
 import { BinderyError, parsed } from './errors.js';
 import type { Server } from './server.js';
+import { processWide } from './process-wide.js';
+import { SECRET_VARIABLE } from './thread-marks.js';
 import type { CodexSettings } from './settings.js';
 
 /** What a daemon is started with; equal ones share a process. */
 type Kind = Pick<CodexSettings, 'bindery' | 'codex' | 'backend'>;
 
-/**
- * By their kind. Kept outside of this module, which a process may hold more than once: as ESM and as CommonJS, or
- * anew after every change while an app is developed.
- */
-const running = shared('@bindery/ai-sdk/daemons/1', () => new Map<string, Daemon>());
-
-function shared<T>(name: string, make: () => T): T {
-  const all = globalThis as unknown as Record<symbol, T | undefined>;
-  return (all[Symbol.for(name)] ??= make());
-}
+/** By their kind. */
+const running = processWide('daemons/1', () => new Map<string, Daemon>());
 
 /** The daemon of these settings, if one runs. */
 export function runningDaemon(kind: Kind): Daemon | undefined {
@@ -100,6 +94,8 @@ export class Daemon {
       // The daemon ends when its standard input does, whatever becomes of us.
       stdio: ['pipe', 'pipe', 'pipe'],
       windowsHide: true,
+      // Codex has the daemon's environment and its commands have Codex's: they must not be able to sign threads.
+      env: { ...process.env, [SECRET_VARIABLE]: undefined },
     });
     this.#child = child;
     this.#gone = new Promise((resolve) => child.once('close', () => resolve()));

@@ -8,6 +8,7 @@ export type BinderyErrorCode =
   | 'daemon_ended'
   | 'stream_cut'
   | 'bad_server'
+  | 'thread_not_allowed'
   | (string & {});
 
 /** A fault of ours or of the daemon's, before a model was asked. */

@@ -1,5 +1,6 @@
 // The option names that users of `@janole/ai-sdk-provider-codex-asp` have in their code.
 
+import { checkNames } from './check-settings.js';
 import { createCodex, type CodexProvider } from './provider.js';
 import { callbacksOf, type AppServerApprovals } from './migrate-asks.js';
 import type { Awaitable, CallSettings, CodexSettings, ProviderTool, ThreadSettings } from './settings.js';
@@ -64,8 +65,25 @@ export interface AppServerSession {
 const WITHOUT_EFFECT = ['clientInfo', 'experimentalApi', 'persistent', 'debug', 'emitPlanUpdates'] as const;
 const REFUSED = ['transportFactory', 'toolHandlers'] as const;
 
+const NAMES: readonly (keyof CodexAppServerSettings)[] = [
+  ...WITHOUT_EFFECT,
+  ...REFUSED,
+  'defaultModel',
+  'defaultThreadSettings',
+  'defaultTurnSettings',
+  'mcpServers',
+  'transport',
+  'compaction',
+  'tools',
+  'toolTimeoutMs',
+  'interruptTimeoutMs',
+  'approvals',
+  'onSessionCreated',
+];
+
 /** A provider from the settings of the other package. */
 export function createCodexAppServer(settings: CodexAppServerSettings = {}): CodexProvider {
+  checkNames(settings, NAMES, 'createCodexAppServer');
   const refused = REFUSED.filter((name) => settings[name] !== undefined);
   if (refused.length > 0) {
     throw new TypeError(

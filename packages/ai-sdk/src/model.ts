@@ -12,8 +12,11 @@ import { open, type OpenCall } from './call.js';
 import { BinderyError, errorOfTurn } from './errors.js';
 import type { CallEvents } from './events.js';
 import type { Lease } from './lease.js';
+import { checkCallOptions, OPTION_KEYS } from './check-settings.js';
+import { refuseLocalFiles } from './local-files.js';
 import { perCall } from './per-call.js';
 import type { CodexSettings } from './settings.js';
+import { REFUSED_MARK, ThreadMarks } from './thread-marks.js';
 
 /**
  * A model in the shape of either specification. The types are V3's, which every SDK since ai@6
@@ -35,25 +38,59 @@ export class CodexLanguageModel implements LanguageModelV3 {
   }
 
   async doGenerate(options: LanguageModelV3CallOptions): Promise<LanguageModelV3GenerateResult> {
-    const call = await this.#open(options, true);
+    const { call, marks, warnings } = await this.#open(options, true);
     const value = await generated(call);
-    return resultOf(value, call.request, call.headers);
+    signAll(value, marks);
+    return resultOf(withWarnings(value, warnings), call.request, call.headers);
   }
 
   async doStream(options: LanguageModelV3CallOptions): Promise<LanguageModelV3StreamResult> {
-    const call = await this.#open(options, false);
+    const { call, marks, warnings } = await this.#open(options, false);
+    const read = (value: Record<string, unknown>): LanguageModelV3StreamPart => {
+      marks.sign(value);
+      return partOf(value['type'] === 'stream-start' ? withWarnings(value, warnings) : value, call.url);
+    };
     return {
-      stream: streamOf(call.events, call.url),
+      stream: streamOf(call.events, read),
       request: { body: call.request },
       response: { headers: call.headers },
     };
   }
 
-  #open(given: LanguageModelV3CallOptions, generate: boolean) {
+  async #open(given: LanguageModelV3CallOptions, generate: boolean): Promise<CheckedCall> {
     const { specification, modelId } = this;
+    checkCallOptions(given.providerOptions);
     const { settings, options } = perCall(this.settings, given);
-    return open({ specification, modelId, options, generate }, settings, this.lease);
+    if (settings.allowLocalFiles !== true) refuseLocalFiles(options.prompt);
+    const marks = new ThreadMarks(settings);
+    const named = OPTION_KEYS.map((key) => options.providerOptions?.[key]?.['threadId']).find((id) => id != null);
+    const { prompt, refused } = await marks.admit(options.prompt, named ?? threadIdOf(settings));
+    const admitted = { ...options, prompt } as LanguageModelV3CallOptions;
+    const call = await open({ specification, modelId, options: admitted, generate }, settings, this.lease);
+    return { call, marks, warnings: refused === 0 ? [] : [{ type: 'other', message: REFUSED_MARK }] };
   }
+}
+
+/** A call whose settings and messages were checked. */
+interface CheckedCall {
+  call: OpenCall;
+  marks: ThreadMarks;
+  warnings: { type: 'other'; message: string }[];
+}
+
+/** The daemon takes every option of a call among the thread's settings, too. */
+function threadIdOf({ thread }: CodexSettings): unknown {
+  return (thread as { threadId?: unknown } | undefined)?.threadId;
+}
+
+function withWarnings(value: Record<string, unknown>, warnings: unknown[]): Record<string, unknown> {
+  if (warnings.length === 0) return value;
+  return { ...value, warnings: [...warnings, ...((value['warnings'] as unknown[] | undefined) ?? [])] };
+}
+
+function signAll(value: Record<string, unknown>, marks: ThreadMarks): void {
+  marks.sign(value);
+  for (const part of (value['content'] as unknown[] | undefined) ?? []) marks.sign(part);
 }
 
 function resultOf(
@@ -87,13 +124,16 @@ function generated({ events, url }: OpenCall): Promise<Record<string, unknown>> 
 /** Parts that may wait here for their reader, about; a slow one slows the daemon and not this process. */
 const WAITING = 16;
 
-function streamOf(events: CallEvents, url: string): ReadableStream<LanguageModelV3StreamPart> {
+function streamOf(
+  events: CallEvents,
+  read: (value: Record<string, unknown>) => LanguageModelV3StreamPart,
+): ReadableStream<LanguageModelV3StreamPart> {
   return new ReadableStream<LanguageModelV3StreamPart>(
     {
       start(controller) {
         events.tell({
           event: (event, value) => {
-            if (event === 'message') controller.enqueue(partOf(value, url));
+            if (event === 'message') controller.enqueue(read(value));
           },
           rest: () => {
             if ((controller.desiredSize ?? 0) <= 0) events.pause();

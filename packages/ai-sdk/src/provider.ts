@@ -4,6 +4,7 @@ import { NoSuchModelError, type LanguageModelV3 } from '@ai-sdk/provider';
 
 import { ask } from './ask.js';
 import { placeOf, prepare } from './call.js';
+import { checkSettings } from './check-settings.js';
 import { Lease } from './lease.js';
 import { installedSpecification } from './major.js';
 import { CodexLanguageModel } from './model.js';
@@ -35,11 +36,16 @@ export interface CodexProvider {
 /** What the daemon takes for "whatever Codex is set to". */
 const DEFAULT = 'default';
 
-/** A provider with settings of its own. */
+/**
+ * A provider with settings of its own. Throws an `InvalidArgumentError` of the SDK's where one is unknown or has a wrong
+ * value.
+ */
 export function createCodex(settings: CodexSettings = {}): CodexProvider {
+  checkSettings(settings, 'createCodex');
   const specification = settings.specification ?? installedSpecification();
   const lease = new Lease();
   const languageModel = (modelId?: string, more: CodexSettings = {}): CodexModel => {
+    checkSettings(more, 'settings');
     const name = modelId ?? settings.defaultModel ?? DEFAULT;
     return new CodexLanguageModel(name, merged(settings, more), more.specification ?? specification, lease);
   };
@@ -53,13 +59,11 @@ export function createCodex(settings: CodexSettings = {}): CodexProvider {
     embeddingModel: none('embeddingModel'),
     imageModel: none('imageModel'),
     listModels: () => listModels(settings, lease),
-    prepare: (modelId?: string, more: CodexSettings = {}) =>
-      prepare(
-        more.specification ?? specification,
-        modelId ?? settings.defaultModel ?? DEFAULT,
-        merged(settings, more),
-        lease,
-      ),
+    prepare: async (modelId?: string, more: CodexSettings = {}) => {
+      checkSettings(more, 'settings');
+      const name = modelId ?? settings.defaultModel ?? DEFAULT;
+      await prepare(more.specification ?? specification, name, merged(settings, more), lease);
+    },
     shutdown: () => lease.end(settings),
   });
 }

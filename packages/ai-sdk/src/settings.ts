@@ -4,10 +4,19 @@
 export interface ThreadSettings {
   /** The folder that Codex works in. */
   cwd?: string;
+  /** When Codex asks before it acts; an object has `granular` with a flag for each kind of question. */
   approvalPolicy?: 'untrusted' | 'on-request' | 'on-failure' | 'never' | Record<string, unknown>;
+  /** Who answers Codex's questions, in Codex's own words: `user`, `auto_review`. */
   approvalsReviewer?: string;
+  /**
+   * What commands may do. Where neither this nor `sandboxPolicy` is set, Codex's own configuration decides, which may
+   * be full access.
+   */
   sandbox?: 'read-only' | 'workspace-write' | 'danger-full-access';
-  /** The full policy of a turn, in Codex's own words. */
+  /**
+   * The full policy of a turn, in Codex's own words: `{ type: 'readOnly' | 'workspaceWrite' | 'externalSandbox' |
+   * 'dangerFullAccess', … }`.
+   */
   sandboxPolicy?: Record<string, unknown>;
   /** Leave no session file behind. */
   ephemeral?: boolean;
@@ -20,14 +29,18 @@ export interface ThreadSettings {
   instructions?: 'developer' | 'base';
   /** Overrides of Codex's settings, as `-c key=value` would. */
   config?: Record<string, unknown>;
-  /** Any other parameter of Codex's own. */
+  /** Any other parameter of Codex's own; one that has a setting here is refused. */
   threadExtra?: Record<string, unknown>;
   turnExtra?: Record<string, unknown>;
 }
 
 /** Options of one call, given as `providerOptions: { codex: … }`. */
 export interface CallSettings extends ThreadSettings {
-  /** Go on with this thread. */
+  /** As in the provider's settings. */
+  owner?: string;
+  /** As in the provider's settings. */
+  allowLocalFiles?: boolean;
+  /** Go on with this thread. It is trusted: never take it from a client without a check of your own. */
   threadId?: string;
   /** Go on with a copy of the thread. */
   fork?: boolean;
@@ -77,6 +90,28 @@ export interface CodexSettings {
   compaction?: 'always' | 'never' | ((call: { prompt: unknown }) => Awaitable<boolean>);
   /** A compaction that fails, fails the call. */
   strictCompaction?: boolean;
+  /**
+   * Whose conversation it is, for example the id of the user who is signed in. A thread that was started for one
+   * owner is never used for another, even if the messages name it. Set it per request:
+   * `codex(undefined, { owner: userId })`.
+   */
+  owner?: string;
+  /**
+   * The key that thread ids in messages are signed with, at least 32 characters; else `BINDERY_THREAD_SECRET`, else a
+   * random key of this process. Set it where several processes serve the same conversations, or where they should go
+   * on in their threads after a restart.
+   */
+  threadSecret?: string;
+  /**
+   * Decides instead of the signature whether a thread that the messages name may be used. Only `true` allows it; what
+   * it throws fails the call.
+   */
+  authorizeThread?: (thread: { threadId: string; signed: boolean; owner?: string }) => Awaitable<boolean>;
+  /**
+   * Lets messages name files of this machine (`file:` addresses, `localPath`, mentions, skills by path). Only for
+   * messages that nobody but your own code writes.
+   */
+  allowLocalFiles?: boolean;
   /**
    * Who answers Codex's questions. A question without a callback ends the step with a
    * `tool-approval-request`, and waits for its `tool-approval-response`.

@@ -61,9 +61,6 @@ test('every option of a call works or is warned of', async () => {
     ['toolChoice', { toolChoice: { type: 'required' } }], ['toolChoice', { toolChoice: { type: 'tool', toolName: 'x' } }],
     ['responseFormat', { responseFormat: { type: 'json' } }],
     ['headers', { headers: { 'x-own': 'secret', 'user-agent': 'ai' } }],
-    ['providerOptions.codex.colour', { providerOptions: { codex: { colour: 'red' } } }],
-    ['providerOptions.codex.sandbox', { providerOptions: { codex: { sandbox: 'open' } } }],
-    ['providerOptions.codex', { providerOptions: { codex: 'fast' } }],
     ['tomorrowsSetting', { tomorrowsSetting: 1 }],
     [/web_search/, { tools: [unused] }],
     // These work, or ask for nothing.

@@ -9,6 +9,7 @@ use bindery_core::spec::{PROVIDER_KEY, Spec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::tenants::ALIASES;
 use crate::error::Error;
 
 /// The name that stands for "the model that Codex is set to".
@@ -131,19 +132,21 @@ impl CallRequest {
 
     /// Refuses settings that are unknown or mistyped, and those in a place where nobody reads them.
     pub(super) fn check_settings(&self) -> Result<(), Error> {
-        if let Some(name) = self.options.rest.keys().find(|name| settings::is_known(name)) {
-            let why = format!("it goes into `providerOptions.{PROVIDER_KEY}`");
-            return Err(Error::invalid(format!("options.{name}"), why));
+        for name in self.options.rest.keys() {
+            if settings::is_known(name) || settings::meant_guard(name).is_some() {
+                let why = format!("it goes into `providerOptions.{PROVIDER_KEY}`");
+                return Err(Error::invalid(format!("options.{name}"), why));
+            }
         }
-        let options = self.options();
-        let all = options.provider_options.iter().flatten();
-        for (key, own) in all.filter(|(key, _)| [PROVIDER_KEY, "bindery"].contains(&key.as_str())) {
+        if let Some(thread) = &self.settings.thread {
+            check_own("settings.thread", thread)?;
+        }
+        let is_ours = |key: &str| key == PROVIDER_KEY || ALIASES.contains(&key);
+        let all = self.options.provider_options.iter().flatten();
+        for (key, own) in all.filter(|(key, value)| is_ours(key) && !value.is_null()) {
             let what = format!("providerOptions.{key}");
-            let Some(own) = own.as_object() else {
-                return Err(Error::invalid(what, "it must be an object"));
-            };
-            settings::check(own)
-                .map_err(|wrong| Error::invalid(format!("{what}.{}", wrong.name), wrong.why))?;
+            let own = own.as_object();
+            check_own(&what, own.ok_or_else(|| Error::invalid(&*what, "it must be an object"))?)?;
         }
         Ok(())
     }
@@ -165,6 +168,11 @@ impl CallRequest {
         }
         Value::Object(own)
     }
+}
+
+fn check_own(place: &str, own: &Map<String, Value>) -> Result<(), Error> {
+    settings::check(own)
+        .map_err(|wrong| Error::invalid(format!("{place}.{}", wrong.name), wrong.why))
 }
 
 /// Milliseconds as they come in JSON.

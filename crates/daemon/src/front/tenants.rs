@@ -100,8 +100,8 @@ impl Fronts {
     /// Checks what a call asks for, and finds its worker.
     pub fn admit(&self, caller: &Caller, mut request: CallRequest) -> Result<Admitted, Error> {
         let tenant = &*caller.tenant;
-        let (backend, key) = self.place(tenant, &request.settings)?;
         request.check_settings()?;
+        let (backend, key) = self.place(tenant, &request.settings)?;
         let front = self.of(tenant);
         let bounds = match self.config.exit_with_parent {
             true => None,
@@ -213,7 +213,7 @@ fn check(tenant: &Tenant, backend: &str, request: &mut CallRequest) -> Result<Th
 }
 
 /// Names beside ours under which options are read.
-const ALIASES: [&str; 2] = ["bindery", "@janole/ai-sdk-provider-codex-asp"];
+pub(super) const ALIASES: [&str; 2] = ["bindery", "@janole/ai-sdk-provider-codex-asp"];
 
 #[cfg(test)]
 mod tests {

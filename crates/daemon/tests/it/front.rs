@@ -223,3 +223,37 @@ async fn a_call_is_stopped_when_its_folder_is_replaced() {
     assert_eq!(response.status(), 422);
     stage.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelled_guard_is_refused_before_the_model_is_asked() {
+    let model = Model::start(Script::always("never said"));
+    let codex = RealCodex::with(&model, &Options::unrestricted());
+    let stage = Stage::own(&codex).await;
+    let thread = |thread: Value| json!({ "settings": { "thread": thread } });
+    let options = |own: Value| json!({ "options": { "providerOptions": { "codex": own } } });
+    for (given, place) in [
+        (thread(json!({ "sandbox": "readonly" })), "settings.thread.sandbox"),
+        (thread(json!({ "sandboxMode": "read-only" })), "settings.thread.sandboxMode"),
+        (options(json!({ "sandbox": "readOnly" })), "providerOptions.codex.sandbox"),
+        (options(json!({ "approvalPolicy": "ask" })), "providerOptions.codex.approvalPolicy"),
+        (json!({ "options": { "sandbox": "read-only" } }), "options.sandbox"),
+        (json!({ "settings": { "sandbox": "read-only" } }), "sandbox"),
+        (json!({ "sandbox": "read-only" }), "sandbox"),
+    ] {
+        let mut request = call("write something");
+        for (name, value) in given.as_object().unwrap() {
+            match request[name].as_object_mut() {
+                Some(known) => known.extend(value.as_object().unwrap().clone()),
+                None => request[name] = value.clone(),
+            }
+        }
+        for route in [STREAM, "/v1/language-model/prepare"] {
+            let response = stage.post(route, &request).await;
+            assert!(response.status().is_client_error(), "{given}: {}", response.status());
+            let body = response.text().await.unwrap();
+            assert!(body.contains(place), "{given}: {body}");
+        }
+    }
+    assert_eq!(model.requests().len(), 0);
+    stage.end().await;
+}

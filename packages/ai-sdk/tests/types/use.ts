@@ -10,7 +10,8 @@ const provider = createCodex({
   onCommandApproval: ({ command, cwd }) => (command.startsWith('git ') && cwd === '/project' ? 'accept' : 'decline'),
   onSession: ({ steer, interrupt }) => void Promise.all([steer('faster'), interrupt()]),
 });
-const models: LanguageModel[] = [codex(), provider('gpt-5.5'), provider.languageModel('x'), provider.chat('x'), createCodexAppServer()('x')];
+const guarded = provider(undefined, { owner: 'ann', authorizeThread: ({ threadId, signed }) => signed && threadId !== '' });
+const models: LanguageModel[] = [guarded, codex(), provider('gpt-5.5'), provider.languageModel('x'), provider.chat('x'), createCodexAppServer()('x')];
 
 export async function use(): Promise<string> {
   const options = { threadId: 't', fork: true, effort: 'high' } satisfies CallSettings;
