@@ -41,6 +41,45 @@ pub fn default_roots(
     named.or(usual).into_iter().collect()
 }
 
+/// The Codex home that a path is in, or would be if it existed: one of `homes`, or a folder that
+/// has what only a Codex home has. Links and `..` are followed before anything is compared.
+pub fn codex_home_of(path: &Path, homes: &[PathBuf]) -> Option<PathBuf> {
+    let mut place = std::path::absolute(path).ok()?;
+    // What does not exist yet is where its nearest existing folder is.
+    let place = loop {
+        match place.canonicalize() {
+            Ok(place) => break place,
+            Err(_) => place = place.parent()?.to_owned(),
+        }
+    };
+    let homes: Vec<_> = homes.iter().filter_map(|home| home.canonicalize().ok()).collect();
+    let is_home = |folder: &&Path| {
+        (homes.iter().any(|home| home == folder) && has_sessions(folder)) || is_codex_home(folder)
+    };
+    place.ancestors().find(is_home).map(Path::to_owned)
+}
+
+fn has_sessions(folder: &Path) -> bool {
+    ["sessions", "archived_sessions"].iter().any(|name| folder.join(name).is_dir())
+}
+
+/// A folder of sessions by the year, or one that has sessions beside another file of Codex's.
+fn is_codex_home(folder: &Path) -> bool {
+    const BESIDE: [&str; 5] = [
+        "archived_sessions",
+        "installation_id",
+        "session_index.jsonl",
+        "state_5.sqlite",
+        "thread-writer-locks",
+    ];
+    let is_year = |name: &str| name.len() == 4 && name.bytes().all(|byte| byte.is_ascii_digit());
+    let years = fs::read_dir(folder.join("sessions")).into_iter().flatten().flatten();
+    let by_year = years.take(64).any(|entry| entry.file_name().to_str().is_some_and(is_year));
+    by_year
+        || (folder.join("sessions").is_dir()
+            && BESIDE.iter().any(|name| folder.join(name).exists()))
+}
+
 /// All session files under the roots, newest name last. A root is a Codex home, any folder, or a
 /// file; one that does not exist is an error, an empty one is not.
 pub fn files(roots: &[PathBuf]) -> Result<Vec<SessionFile>, Error> {

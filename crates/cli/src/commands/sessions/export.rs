@@ -1,7 +1,6 @@
 //! `bindery sessions export`.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -12,6 +11,7 @@ use bindery::sessions::render;
 use bindery::sessions::session::{self, Segment};
 use serde_json::json;
 
+use super::destination::Destination;
 use super::show::around;
 use super::{Context, Roots};
 
@@ -57,9 +57,10 @@ impl Export {
         let chain = session::chain(&file.path, &around(&file, &roots));
         match &self.output {
             Some(path) => {
-                let mut out = BufWriter::new(File::create(path)?);
-                self.write(&chain, &mut out)?;
-                out.flush()?;
+                let inputs: Vec<_> = chain.iter().map(|segment| segment.path.as_path()).collect();
+                let mut destination = Destination::open(path, &inputs, &roots)?;
+                self.write(&chain, destination.out())?;
+                destination.keep()?;
             }
             None => self.write(&chain, cx.out)?,
         }

@@ -6,6 +6,8 @@ use clap::Parser;
 
 use super::*;
 
+mod exported;
+
 #[derive(Debug, clap::Parser)]
 struct Line {
     #[command(flatten)]
