@@ -83,11 +83,34 @@ fn is_codex_home(folder: &Path) -> bool {
 /// All session files under the roots, newest name last. A root is a Codex home, any folder, or a
 /// file; one that does not exist is an error, an empty one is not.
 pub fn files(roots: &[PathBuf]) -> Result<Vec<SessionFile>, Error> {
-    let mut found = Vec::new();
+    Ok(survey(roots)?.files)
+}
+
+/// What is under some roots.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The session files, as [`files`] has them.
+    pub files: Vec<SessionFile>,
+    /// Folders and files that cannot be looked at, and so may hide sessions.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A folder or a file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the system said.
+    pub why: String,
+}
+
+/// As [`files`], and what could not be looked at.
+pub fn survey(roots: &[PathBuf]) -> Result<Survey, Error> {
+    let mut found = Survey::default();
     for root in roots {
         let data = fs::metadata(root).map_err(read_error(root))?;
         if data.is_file() {
-            found.push(describe(root, &data, false));
+            found.files.push(describe(root, &data, false));
             continue;
         }
         let parts = [("sessions", false), ("archived_sessions", true)];
@@ -101,7 +124,8 @@ pub fn files(roots: &[PathBuf]) -> Result<Vec<SessionFile>, Error> {
             walk(root, root.ends_with("archived_sessions"), 0, &mut found);
         }
     }
-    Ok(without_copies(found))
+    found.files = without_copies(found.files);
+    Ok(found)
 }
 
 /// Names that people gave their threads (`session_index.jsonl`; the last line wins).
@@ -206,21 +230,36 @@ fn common(a: &str, b: &str) -> usize {
 /// Years, months, days, and some room; links are not followed, so there is no way around.
 const DEPTH: usize = 8;
 
-fn walk(folder: &Path, archived: bool, depth: usize, found: &mut Vec<SessionFile>) {
-    // A folder that cannot be read hides its own files only.
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut entries: Vec<_> = entries.collect();
+fn walk(folder: &Path, archived: bool, depth: usize, found: &mut Survey) {
+    let mut unreadable = |path: &Path, error: &std::io::Error| {
+        found.unreadable.push(Unreadable { path: path.to_owned(), why: error.to_string() });
+    };
+    let mut entries = Vec::new();
+    match fs::read_dir(folder) {
+        Err(error) => unreadable(folder, &error),
+        Ok(all) => {
+            for entry in all {
+                match entry {
+                    Ok(entry) => entries.push(entry),
+                    Err(error) => unreadable(folder, &error),
+                }
+            }
+        }
+    }
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let Ok(kind) = entry.file_type() else { continue };
         let path = entry.path();
         if kind.is_dir() && depth < DEPTH {
             walk(&path, archived, depth + 1, found);
-        } else if is_session(&path)
-            && let Ok(data) = fs::metadata(&path)
-            && data.is_file()
-        {
-            found.push(describe(&path, &data, archived));
+        } else if is_session(&path) {
+            match fs::metadata(&path) {
+                Ok(data) if data.is_file() => found.files.push(describe(&path, &data, archived)),
+                Ok(_) => {}
+                Err(error) => {
+                    found.unreadable.push(Unreadable { path, why: error.to_string() });
+                }
+            }
         }
     }
 }

@@ -8,6 +8,8 @@ use super::*;
 
 mod exported;
 
+mod shown;
+
 #[derive(Debug, clap::Parser)]
 struct Line {
     #[command(flatten)]
