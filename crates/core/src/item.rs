@@ -38,6 +38,10 @@ pub struct Origin {
     /// What is special about it: `injected` by a client, `inherited` from another thread …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
+    /// What those lines hold that is not in the item: payloads too long to keep, fields that we do
+    /// not know.
+    #[serde(default, rename = "leftOut", skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// How an item stands.
@@ -57,6 +61,8 @@ pub enum Status {
     Aborted,
     /// It began, and nothing tells how it ended.
     Incomplete,
+    /// It ended in a way that we have no word for: neither done nor failed.
+    Unknown,
 }
 
 /// When something began and ended, in milliseconds since 1970, where it is known.

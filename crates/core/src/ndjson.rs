@@ -243,6 +243,8 @@ pub enum Status {
     Success,
     /// Bad.
     Error,
+    /// Codex used a word that we do not know: neither.
+    Unknown,
 }
 
 /// How a tool call stands.
@@ -259,12 +261,18 @@ pub enum State {
     Incomplete,
     /// Somebody stopped the run.
     Aborted,
+    /// It ended in a way that we have no word for.
+    Unknown,
 }
 
 impl State {
     /// Whether that is good.
     pub fn status(self) -> Status {
-        if self == Self::Completed { Status::Success } else { Status::Error }
+        match self {
+            Self::Completed => Status::Success,
+            Self::Unknown => Status::Unknown,
+            _ => Status::Error,
+        }
     }
 }
 

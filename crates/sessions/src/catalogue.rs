@@ -9,7 +9,7 @@ use bindery_core::ids::ThreadId;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::find::{self, SessionFile};
+use crate::find::{self, SessionFile, Unreadable};
 use crate::summary::{Reader, Summary};
 
 /// Summaries by file, each good for one size and time of its file.
@@ -19,6 +19,8 @@ pub struct Catalogue {
     /// Something was learned that is not saved yet.
     #[serde(skip)]
     changed: bool,
+    #[serde(skip)]
+    unreadable: Vec<Unreadable>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,10 +55,11 @@ impl Catalogue {
     /// The summaries of all threads under the roots, newest first.
     ///
     /// `exact` counts the turns of long files, too; [`Self::count`] does so for some of them.
-    /// Files that cannot be read are left out.
+    /// Files that cannot be read are left out; [`Self::unreadable`] names them.
     pub fn list(&mut self, roots: &[PathBuf], exact: bool) -> Result<Vec<Summary>, Error> {
-        let files = find::files(roots)?;
-        Ok(self.describe(files, &find::names(roots), exact))
+        let survey = find::survey(roots)?;
+        self.unreadable = survey.unreadable;
+        Ok(self.describe(survey.files, &find::names(roots), exact))
     }
 
     /// The same of a home that somebody else may write to.
@@ -81,6 +84,15 @@ impl Catalogue {
         let stale: Vec<&SessionFile> = files.iter().filter(|file| !is_good(file)).collect();
         self.changed |= !stale.is_empty();
         for (file, summary) in read_all(&stale, exact) {
+            let summary = match summary {
+                Ok(summary) => summary,
+                Err(error) => {
+                    // What was known of it before is not true any more.
+                    self.known.remove(&file.path);
+                    self.unreadable.push(unreadable(file, &error));
+                    continue;
+                }
+            };
             let exact = summary.turns.is_some();
             let (size, modified_ms) = (file.size, file.modified_ms);
             self.known.insert(file.path.clone(), Known { size, modified_ms, exact, summary });
@@ -94,6 +106,11 @@ impl Catalogue {
         link(&mut summaries);
         summaries.sort_by_key(|summary| std::cmp::Reverse(summary.updated_ms));
         summaries
+    }
+
+    /// Folders and files that the last list could not read.
+    pub fn unreadable(&self) -> &[Unreadable] {
+        &self.unreadable
     }
 
     /// Counts turns and messages of those that have none yet, of files up to `largest` bytes.
@@ -116,6 +133,7 @@ impl Catalogue {
         let files: Vec<&SessionFile> = files.iter().collect();
         self.changed |= !files.is_empty();
         for (file, counted) in read_all(&files, true) {
+            let Ok(counted) = counted else { continue };
             if let Some(summary) = summaries.iter_mut().find(|s| s.path == file.path) {
                 (summary.turns, summary.messages) = (counted.turns, counted.messages);
             }
@@ -142,8 +160,15 @@ fn link(summaries: &mut [Summary]) {
     }
 }
 
+type Read = Result<Summary, Error>;
+
+fn unreadable(file: &SessionFile, error: &Error) -> Unreadable {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    Unreadable { path: file.path.clone(), why: source.unwrap_or_else(|| error.to_string()) }
+}
+
 /// Reads summaries on all processors: mostly waiting for the disk, so a few threads are enough.
-fn read_all<'a>(files: &[&'a SessionFile], exact: bool) -> Vec<(&'a SessionFile, Summary)> {
+fn read_all<'a>(files: &[&'a SessionFile], exact: bool) -> Vec<(&'a SessionFile, Read)> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let threads = threads.min(files.len().div_ceil(8)).max(1);
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(files.len())));
@@ -151,9 +176,7 @@ fn read_all<'a>(files: &[&'a SessionFile], exact: bool) -> Vec<(&'a SessionFile,
         let mut reader = Reader::default();
         let mut own = Vec::new();
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Ok(summary) = reader.summary(file, exact) {
-                own.push((*file, summary));
-            }
+            own.push((*file, reader.summary(file, exact)));
         }
         if let Ok(mut found) = found.lock() {
             found.extend(own);

@@ -53,14 +53,76 @@ pub fn default_roots(
     named.or(usual).into_iter().collect()
 }
 
+/// The Codex home that a path is in, or would be if it existed: one of `homes`, or a folder that
+/// has what only a Codex home has. Links and `..` are followed before anything is compared.
+pub fn codex_home_of(path: &Path, homes: &[PathBuf]) -> Option<PathBuf> {
+    let mut place = std::path::absolute(path).ok()?;
+    // What does not exist yet is where its nearest existing folder is.
+    let place = loop {
+        match place.canonicalize() {
+            Ok(place) => break place,
+            Err(_) => place = place.parent()?.to_owned(),
+        }
+    };
+    let homes: Vec<_> = homes.iter().filter_map(|home| home.canonicalize().ok()).collect();
+    let is_home = |folder: &&Path| {
+        (homes.iter().any(|home| home == folder) && has_sessions(folder)) || is_codex_home(folder)
+    };
+    place.ancestors().find(is_home).map(Path::to_owned)
+}
+
+fn has_sessions(folder: &Path) -> bool {
+    ["sessions", "archived_sessions"].iter().any(|name| folder.join(name).is_dir())
+}
+
+/// A folder of sessions by the year, or one that has sessions beside another file of Codex's.
+fn is_codex_home(folder: &Path) -> bool {
+    const BESIDE: [&str; 5] = [
+        "archived_sessions",
+        "installation_id",
+        "session_index.jsonl",
+        "state_5.sqlite",
+        "thread-writer-locks",
+    ];
+    let is_year = |name: &str| name.len() == 4 && name.bytes().all(|byte| byte.is_ascii_digit());
+    let years = fs::read_dir(folder.join("sessions")).into_iter().flatten().flatten();
+    let by_year = years.take(64).any(|entry| entry.file_name().to_str().is_some_and(is_year));
+    by_year
+        || (folder.join("sessions").is_dir()
+            && BESIDE.iter().any(|name| folder.join(name).exists()))
+}
+
 /// All session files under the roots, newest name last. A root is a Codex home, any folder, or a
 /// file; one that does not exist is an error, an empty one is not.
 pub fn files(roots: &[PathBuf]) -> Result<Vec<SessionFile>, Error> {
-    let mut found = Vec::new();
+    Ok(survey(roots)?.files)
+}
+
+/// What is under some roots.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The session files, as [`files`] has them.
+    pub files: Vec<SessionFile>,
+    /// Folders and files that cannot be looked at, and so may hide sessions.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A folder or a file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the system said.
+    pub why: String,
+}
+
+/// As [`files`], and what could not be looked at.
+pub fn survey(roots: &[PathBuf]) -> Result<Survey, Error> {
+    let mut found = Survey::default();
     for root in roots {
         let data = fs::metadata(root).map_err(read_error(root))?;
         if data.is_file() {
-            found.push(describe(root, &data, false));
+            found.files.push(describe(root, &data, false));
             continue;
         }
         let parts = [("sessions", false), ("archived_sessions", true)];
@@ -74,20 +136,22 @@ pub fn files(roots: &[PathBuf]) -> Result<Vec<SessionFile>, Error> {
             walk(root, root.ends_with("archived_sessions"), 0, &mut found);
         }
     }
-    Ok(without_copies(found))
+    found.files = without_copies(found.files);
+    Ok(found)
 }
 
 /// The session files of a home that somebody else may write to: none that is a link, has a second
 /// name or is reached through a link, neither now nor when it is opened.
 pub fn files_within(home: &Path) -> Result<Vec<SessionFile>, Error> {
     let home = home.canonicalize().map_err(read_error(home))?;
-    let mut found = Vec::new();
+    let mut survey = Survey::default();
     for (name, archived) in [("sessions", false), ("archived_sessions", true)] {
         let folder = home.join(name);
         if fs::symlink_metadata(&folder).is_ok_and(|data| data.is_dir()) {
-            walk(&folder, archived, 0, &mut found);
+            walk(&folder, archived, 0, &mut survey);
         }
     }
+    let mut found = survey.files;
     found.iter_mut().for_each(|file| file.within = Some(home.clone()));
     found.retain(|file| file.open().is_ok());
     Ok(without_copies(found))
@@ -205,21 +269,36 @@ fn common(a: &str, b: &str) -> usize {
 /// Years, months, days, and some room; links are not followed, so there is no way around.
 const DEPTH: usize = 8;
 
-fn walk(folder: &Path, archived: bool, depth: usize, found: &mut Vec<SessionFile>) {
-    // A folder that cannot be read hides its own files only.
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut entries: Vec<_> = entries.collect();
+fn walk(folder: &Path, archived: bool, depth: usize, found: &mut Survey) {
+    let mut unreadable = |path: &Path, error: &std::io::Error| {
+        found.unreadable.push(Unreadable { path: path.to_owned(), why: error.to_string() });
+    };
+    let mut entries = Vec::new();
+    match fs::read_dir(folder) {
+        Err(error) => unreadable(folder, &error),
+        Ok(all) => {
+            for entry in all {
+                match entry {
+                    Ok(entry) => entries.push(entry),
+                    Err(error) => unreadable(folder, &error),
+                }
+            }
+        }
+    }
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let Ok(kind) = entry.file_type() else { continue };
         let path = entry.path();
         if kind.is_dir() && depth < DEPTH {
             walk(&path, archived, depth + 1, found);
-        } else if is_session(&path)
-            && let Ok(data) = fs::metadata(&path)
-            && data.is_file()
-        {
-            found.push(describe(&path, &data, archived));
+        } else if is_session(&path) {
+            match fs::metadata(&path) {
+                Ok(data) if data.is_file() => found.files.push(describe(&path, &data, archived)),
+                Ok(_) => {}
+                Err(error) => {
+                    found.unreadable.push(Unreadable { path, why: error.to_string() });
+                }
+            }
         }
     }
 }

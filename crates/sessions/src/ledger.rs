@@ -1,4 +1,5 @@
-//! The law of conservation: every line of a file is accounted for exactly once.
+//! The law of conservation: every line of a file is accounted for exactly once, and what of a
+//! line is not shown is named.
 
 use std::collections::BTreeMap;
 
@@ -53,12 +54,17 @@ pub enum Hidden {
 pub struct Ledger {
     first: u64,
     lines: Vec<Option<Account>>,
+    left_out: BTreeMap<u64, Vec<String>>,
+    records: BTreeMap<u64, usize>,
 }
+
+/// A file of garbage must not fill the memory with what is odd in it.
+const NAMED_LINES: usize = 100_000;
 
 impl Ledger {
     /// A ledger whose first line has this number.
     pub fn beginning_at(first: u64) -> Self {
-        Self { first, lines: Vec::new() }
+        Self { first, ..Self::default() }
     }
 
     /// How many lines were read.
@@ -84,6 +90,33 @@ impl Ledger {
     pub fn missing(&self) -> Vec<u64> {
         let missing = self.lines.iter().zip(self.first..).filter(|(account, _)| account.is_none());
         missing.map(|(_, line)| line).collect()
+    }
+
+    /// What of a line is not shown: fields and words that we do not know, payloads that were not
+    /// read. The item that the line is in says the same.
+    pub fn left_out(&self, line: u64) -> &[String] {
+        self.left_out.get(&line).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The lines of which something is left out.
+    pub fn lines_left_out(&self) -> impl Iterator<Item = (u64, &[String])> {
+        self.left_out.iter().map(|(line, names)| (*line, names.as_slice()))
+    }
+
+    /// How many records a line holds: one, unless a writer has not ended its line.
+    pub fn records(&self, line: u64) -> usize {
+        self.records.get(&line).copied().unwrap_or(1)
+    }
+
+    pub(crate) fn leave_out<'a>(&mut self, line: u64, names: impl Iterator<Item = &'a String>) {
+        let mut names = names.peekable();
+        if names.peek().is_some() && self.left_out.len() < NAMED_LINES {
+            self.left_out.entry(line).or_default().extend(names.cloned());
+        }
+    }
+
+    pub(crate) fn hold(&mut self, line: u64, records: usize) {
+        self.records.insert(line, records);
     }
 
     /// A line was read; its account follows, at the latest when its turn is complete.

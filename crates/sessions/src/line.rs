@@ -82,7 +82,7 @@ impl<'a> Envelope<'a> {
         }
         Self::slow(text).map_err(|broken| match broken {
             _ if text.contains('\0') => Broken::Binary,
-            Broken::Torn if !record.whole => Broken::TooLong,
+            Broken::Torn if record.shortened.text_bytes > 0 => Broken::TooLong,
             Broken::Torn if !record.ended => Broken::Partial,
             broken => broken,
         })
@@ -138,6 +138,18 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// The tag, and for an item its type.
+    pub(crate) fn full_tag(&self) -> String {
+        let tag = self.tag();
+        match (self.kind, self.inner) {
+            ("event_msg", "item_completed") => match crate::normalise::item_kind(self) {
+                Ok(kind) => format!("{tag}/{kind}"),
+                Err(_) => tag,
+            },
+            _ => tag,
+        }
+    }
+
     /// The payload and what follows it.
     pub(crate) fn payload_text(&self) -> &'a str {
         self.payload
@@ -159,7 +171,7 @@ impl<'a> Envelope<'a> {
         }
         let metadata = rest.strip_prefix(",\"metadata\":").and_then(|rest| rest.strip_suffix('}'));
         match metadata {
-            Some(metadata) if metadata.starts_with('{') => Ok((value, Some(metadata))),
+            Some(metadata) if is_object(metadata) => Ok((value, Some(metadata))),
             _ => self.tail(rest).map(|metadata| (value, metadata)),
         }
     }
@@ -189,6 +201,23 @@ struct Probe<'a> {
     record_type: Option<&'a str>,
     #[serde(default)]
     id: Option<IgnoredAny>,
+}
+
+/// All of the text is one object.
+fn is_object(text: &str) -> bool {
+    text.starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// The records of a line that holds several: a writer died before it could end its line, or two
+/// wrote at once. Empty unless each of them is a whole object.
+pub(crate) fn split<'a>(record: &Record<'a>) -> Vec<Record<'a>> {
+    let Ok(text) = std::str::from_utf8(record.raw) else { return Vec::new() };
+    let values = serde_json::Deserializer::from_str(text).into_iter::<&'a RawValue>();
+    let Ok(values) = values.collect::<Result<Vec<_>, _>>() else { return Vec::new() };
+    if values.len() < 2 || !values.iter().all(|value| value.get().starts_with('{')) {
+        return Vec::new();
+    }
+    values.into_iter().map(|value| Record { raw: value.get().as_bytes(), ..*record }).collect()
 }
 
 /// Reads an envelope in the order in which every Codex since 0.34 has written it.
@@ -246,7 +275,14 @@ mod tests {
     use super::*;
 
     fn sketch(raw: &[u8], ended: bool) -> String {
-        let record = Record { line: 1, offset: 0, length: 0, raw, whole: true, ended };
+        let record = Record {
+            line: 1,
+            offset: 0,
+            length: 0,
+            raw,
+            shortened: crate::record::Shortened::default(),
+            ended,
+        };
         match Envelope::read(&record) {
             Ok(envelope) => format!("{:?} {}", envelope.generation(), envelope.tag()),
             Err(broken) => broken.word().to_owned(),

@@ -55,6 +55,9 @@ pub fn of_turn(turn: &TurnRecord, options: Options) -> Vec<Value> {
             "uuid": format!("{}-error", turn.id.as_ref().map_or("turn", |id| id.as_str())),
         }));
     }
+    if turn.rolled_back {
+        messages.iter_mut().for_each(|entry| entry["rolledBack"] = json!(true));
+    }
     messages
 }
 
@@ -124,15 +127,14 @@ fn of_tool(item: &Item, tool: &Tool, messages: &mut Vec<Value>) {
     call["status"] = json!(item.status);
     messages.push(call);
     let Some(output) = &tool.output else { return };
-    let is_error = !matches!(item.status, Status::Ok | Status::Pending);
-    let mut result = message(
-        item,
-        "user",
-        vec![json!({
-            "type": "tool_result", "tool_use_id": tool.call_id,
-            "content": output_text(tool), "is_error": is_error,
-        })],
-    );
+    let mut block = json!({
+        "type": "tool_result", "tool_use_id": tool.call_id, "content": output_text(tool),
+    });
+    // An end that we have no word for is no success, and no failure either.
+    if item.status != Status::Unknown {
+        block["is_error"] = json!(!matches!(item.status, Status::Ok | Status::Pending));
+    }
+    let mut result = message(item, "user", vec![block]);
     result["uuid"] = json!(format!("{}-result", item.id));
     stamp(&mut result, item.span.completed_at_ms);
     result["toolUseResult"] = json!({
@@ -145,6 +147,22 @@ fn of_tool(item: &Item, tool: &Tool, messages: &mut Vec<Value>) {
 /// What a tool printed or answered, as text.
 pub fn output_text(tool: &Tool) -> String {
     let Some(output) = &tool.output else { return String::new() };
+    let mut text = main_text(output);
+    // Pieces of an output that are no text.
+    for piece in output.get("content").and_then(Value::as_array).into_iter().flatten() {
+        let kind = piece.get("type").and_then(Value::as_str).unwrap_or("piece");
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        match kind {
+            "input_image" | "encrypted_content" => text.push_str(&format!("[{kind}]")),
+            _ => text.push_str(&format!("[{kind}] {piece}")),
+        }
+    }
+    text
+}
+
+fn main_text(output: &Value) -> String {
     for key in ["aggregatedOutput", "stdout", "output", "result", "contentItems"] {
         match output.get(key) {
             Some(Value::String(text)) if !text.is_empty() => return text.clone(),
@@ -187,6 +205,9 @@ fn system(item: &Item, subtype: &str, content: &str) -> Value {
 }
 
 fn source(entry: &mut Value, item: &Item) {
+    if !item.origin.left_out.is_empty() {
+        entry["leftOut"] = json!(item.origin.left_out);
+    }
     if !item.origin.lines.is_empty() {
         let mut source = Map::new();
         source.insert("lines".to_owned(), json!(item.origin.lines));

@@ -43,9 +43,10 @@ use self::slot::{Place, Slot, Turn};
 use crate::ledger::{Account, Hidden, Ledger};
 use crate::line::{Broken, Envelope};
 use crate::record::Record;
-use crate::wire::Tokens;
+use crate::schema::{self, Drift, Oddity};
+use crate::wire::{Meta, Tokens};
 
-pub(crate) use self::item::peek as peek_item;
+pub(crate) use self::item::kind_of as item_kind;
 pub use self::message::plain_user_text;
 pub use self::names::{canonical_name, sort_of};
 pub(crate) use self::setup::injected_topic;
@@ -114,6 +115,18 @@ pub struct Normaliser<'e> {
     time: Option<i64>,
     /// The file has numbered items or events, so a message without one was injected.
     has_events: bool,
+    /// The first ordinal that is this thread's own: a sub-agent is given some of its parent's.
+    own_start: Option<u64>,
+    /// The line that is being read was copied from the parent.
+    is_copied: bool,
+    /// What is odd in the line that is being read.
+    drift: Vec<Drift>,
+    /// What of the line is not in the item: payloads, fields that we do not know.
+    left_out: Vec<String>,
+    /// The line has a type, status or role that we do not know: it tells of no success.
+    has_odd_word: bool,
+    /// How many records the line holds.
+    records: usize,
 }
 
 /// Turns kept open for late results.
@@ -142,12 +155,28 @@ impl<'e> Normaliser<'e> {
             line: 0,
             time: None,
             has_events: false,
+            own_start: None,
+            is_copied: false,
+            drift: Vec::new(),
+            left_out: Vec::new(),
+            has_odd_word: false,
+            records: 0,
         }
     }
 
     /// From here on, lines are of a file that the real one continues (or no longer).
     pub fn inherit(&mut self, inherited: bool) {
         self.inherited = inherited;
+    }
+
+    /// Tells the head of a file of which only the end is read.
+    pub(crate) fn know(&mut self, meta: Meta) {
+        self.has_head = true;
+        self.own_start = meta.own_start();
+        self.head.id = meta.id.or(meta.session_id).map(ThreadId::new);
+        self.head.version = meta.cli_version;
+        self.head.cwd = meta.cwd;
+        self.head.forked_from = meta.forked_from_id.map(ThreadId::new);
     }
 
     /// Takes one record. False if it is not understood, and shown as a card.
@@ -165,29 +194,91 @@ impl<'e> Normaliser<'e> {
         if !self.inherited {
             self.ledger.read(record.line);
         }
-        let understood = self.read(record, line);
+        self.drift.clear();
+        self.records = 1;
+        let understood = match self.read(record, line) {
+            Ok(()) => true,
+            Err((tag, why)) => self.split(record, &tag, &why),
+        };
         self.relieve();
         understood
     }
 
-    fn read(&mut self, record: &Record<'_>, line: Result<Envelope<'_>, Broken>) -> bool {
-        let (tag, why) = match line {
+    /// What is odd in the line that was taken last.
+    pub(crate) fn drift(&self) -> &[Drift] {
+        &self.drift
+    }
+
+    /// How many records the line held that was taken last: more than one if they are glued.
+    pub(crate) fn records(&self) -> usize {
+        self.records
+    }
+
+    /// A line that is not understood: several records, or a card.
+    fn split(&mut self, record: &Record<'_>, tag: &str, why: &str) -> bool {
+        let records = crate::line::split(record);
+        if records.is_empty() {
+            self.card(tag, why, bounded(record));
+            return false;
+        }
+        self.records = records.len();
+        if !self.inherited {
+            self.ledger.hold(self.line, records.len());
+        }
+        for record in &records {
+            if let Err((tag, why)) = self.read(record, Envelope::read(record)) {
+                self.card(&tag, &why, bounded(record));
+            }
+        }
+        // Each of them is shown; that they share a line is told.
+        false
+    }
+
+    /// Reads one record; its tag and what is wrong with it if it is not understood.
+    fn read(
+        &mut self,
+        record: &Record<'_>,
+        line: Result<Envelope<'_>, Broken>,
+    ) -> Result<(), (String, String)> {
+        self.look(record, line.as_ref().ok());
+        let ordinal = line.as_ref().ok().and_then(|line| line.ordinal);
+        self.is_copied = self.own_start.is_some_and(|own| ordinal.is_some_and(|at| at < own));
+        match line {
             Ok(envelope) => {
                 self.time = envelope.timestamp.and_then(crate::clock::millis).or(self.time);
-                let Err(odd) = self.entry(&envelope) else { return true };
-                (odd.tag.unwrap_or_else(|| envelope.tag()), odd.why)
+                let odd = self.entry(&envelope);
+                odd.map_err(|odd| (odd.tag.unwrap_or_else(|| envelope.tag()), odd.why))
             }
             Err(Broken::Blank) => {
                 self.settle(Account::Hidden(Hidden::Blank));
-                return true;
+                Ok(())
             }
             Err(broken) => {
                 let why = format!("{} of {} bytes", broken.word(), record.length);
-                (broken.word().to_owned(), why)
+                Err((broken.word().to_owned(), why))
             }
+        }
+    }
+
+    /// Looks for what is odd in a record, before anything is made of it.
+    fn look(&mut self, record: &Record<'_>, line: Option<&Envelope<'_>>) {
+        let from = self.drift.len();
+        if let (Some(line), Ok(text)) = (line, std::str::from_utf8(record.raw)) {
+            schema::check(text, &line.full_tag(), &mut self.drift);
+        }
+        let found = &self.drift[from..];
+        self.has_odd_word = found.iter().any(|drift| drift.oddity == Oddity::Word);
+        let of = |oddities: &[Oddity]| {
+            let named = found.iter().filter(|drift| oddities.contains(&drift.oddity));
+            named.map(|drift| drift.what.clone()).collect::<Vec<_>>()
         };
-        self.card(&tag, &why, bounded(record));
-        false
+        self.left_out = of(&[Oddity::Word, Oddity::Field]);
+        self.left_out.extend(shortened(record));
+        // What is known and never shown, the definitions of tools for one, is the ledger's alone.
+        let unshown = of(&[Oddity::Unshown]);
+        if !self.inherited {
+            self.ledger.leave_out(self.line, self.left_out.iter().chain(&unshown));
+        }
     }
 
     /// Takes a record that is not to be shown.
@@ -221,7 +312,17 @@ impl<'e> Normaliser<'e> {
         let version = self.head.version.as_deref().unwrap_or("unknown version");
         let why = format!("{why} (file of {version}, line {})", self.line);
         let body = Body::Unknown { tag: tag.to_owned(), why, raw };
-        let mut slot = self.slot(format!("line-{}", self.line), Status::Ok, body);
+        let mut slot = self.slot(format!("line-{}", self.line), Status::Unknown, body);
+        slot.is_card = true;
+        self.push_anywhere(slot);
+    }
+
+    /// A card for a part of a line whose rest is shown.
+    fn card_beside(&mut self, tag: &str, why: &str, raw: Value) {
+        let why = format!("{why} (line {})", self.line);
+        let body = Body::Unknown { tag: tag.to_owned(), why, raw };
+        let mut slot = self.slot(format!("line-{}-part", self.line), Status::Unknown, body);
+        slot.item.origin.lines.clear();
         slot.is_card = true;
         self.push_anywhere(slot);
     }
@@ -229,18 +330,29 @@ impl<'e> Normaliser<'e> {
     fn origin(&self) -> Origin {
         Origin {
             lines: if self.inherited { Vec::new() } else { vec![self.line] },
-            mark: self.inherited.then(|| "inherited".to_owned()),
+            mark: (self.inherited || self.is_copied).then(|| "inherited".to_owned()),
+            left_out: self.left_out.clone(),
         }
     }
 }
 
+/// What is left out of a record, in words.
+fn shortened(record: &Record<'_>) -> impl Iterator<Item = String> {
+    let of = record.shortened;
+    let payloads = (of.payloads > 0).then(|| {
+        let values = if of.payloads == 1 { "value" } else { "values" };
+        format!("{} bytes of base64 in {} {values}", of.payload_bytes, of.payloads)
+    });
+    let text = (of.text_bytes > 0).then(|| format!("{} bytes of text", of.text_bytes));
+    payloads.into_iter().chain(text)
+}
+
 /// The longest raw text of a card.
-const RAW_LIMIT: usize = 16 << 10;
+const RAW_LIMIT: usize = 16 << 20;
 
 /// The raw value of a card, cut when it is long.
 fn bounded(record: &Record<'_>) -> Value {
-    if record.whole
-        && record.raw.len() <= RAW_LIMIT
+    if record.raw.len() <= RAW_LIMIT
         && let Ok(value) = serde_json::from_slice(record.raw)
     {
         return value;
@@ -280,7 +392,7 @@ impl Collector {
     }
 }
 
-fn has_user(turn: &TurnRecord) -> bool {
+pub(crate) fn has_user(turn: &TurnRecord) -> bool {
     turn.items.iter().any(|item| matches!(item.body, Body::User { .. }))
 }
 

@@ -1,8 +1,8 @@
 //! Records: the lines of a session file as they are, in bounded memory.
 //!
 //! A record is whatever stands between two line feeds: JSON, half of it, bytes that are no text.
-//! A line over the limit is read through to its end; long strings inside it are cut short, so
-//! that it stays JSON and a 40 MB image costs no more than its beginning.
+//! A line over the limit is read through to its end, and binary payloads inside it are left out:
+//! a 40 MB image costs no more than its beginning. Text is kept whole, up to a line of 256 MiB.
 
 mod elide;
 
@@ -11,6 +11,7 @@ mod source;
 use std::io::{self, Read};
 
 use self::elide::Elider;
+pub use self::elide::Shortened;
 pub use self::source::{Source, is_packed, open, open_file, open_within};
 
 /// How the reader bounds its memory.
@@ -18,20 +19,22 @@ pub use self::source::{Source, is_packed, open, open_file, open_within};
 pub struct Limits {
     /// The longest line that is kept as it is.
     pub line: usize,
-    /// What is kept of each string of a longer line.
-    pub string: usize,
+    /// What is kept of each binary payload of a longer line.
+    pub payload: usize,
+    /// What is kept of a line at most, its text included.
+    pub total: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { line: 1 << 20, string: 16 << 10 }
+        Self { line: 1 << 20, payload: 16 << 10, total: 256 << 20 }
     }
 }
 
 impl Limits {
     /// Keeps every line whole, whatever it costs.
     pub fn none() -> Self {
-        Self { line: usize::MAX, string: usize::MAX }
+        Self { line: usize::MAX, payload: usize::MAX, total: usize::MAX }
     }
 }
 
@@ -44,10 +47,10 @@ pub struct Record<'a> {
     pub offset: u64,
     /// Its length in the file, without the line feed.
     pub length: u64,
-    /// Its bytes, without the line feed; shortened for a line over the limit.
+    /// Its bytes, without the line feed and without the payloads of a line over the limit.
     pub raw: &'a [u8],
-    /// The bytes are all of it.
-    pub whole: bool,
+    /// What the bytes lack.
+    pub shortened: Shortened,
     /// A line feed follows; else the file ends here, perhaps in the middle of a write.
     pub ended: bool,
 }
@@ -96,7 +99,7 @@ impl<R: Read> Records<R> {
             scanned: 0,
             offset,
             line,
-            spill: Elider::new(limits.string, limits.line),
+            spill: Elider::new(limits.payload, limits.total),
             done: false,
         }
     }
@@ -134,7 +137,8 @@ impl<R: Read> Records<R> {
         let (offset, length_in_file) = self.advance(length as u64, ended);
         let raw = &self.buffer[from..from + length];
         let line = self.line;
-        Record { line, offset, length: length_in_file, raw, whole: true, ended }
+        let shortened = Shortened::default();
+        Record { line, offset, length: length_in_file, raw, shortened, ended }
     }
 
     fn advance(&mut self, length: u64, ended: bool) -> (u64, u64) {
@@ -147,7 +151,8 @@ impl<R: Read> Records<R> {
     fn spilled(&mut self, length: u64, ended: bool) -> Record<'_> {
         let (offset, length) = self.advance(length, ended);
         let line = self.line;
-        Record { line, offset, length, raw: self.spill.finish(), whole: false, ended }
+        let (raw, shortened) = self.spill.finish();
+        Record { line, offset, length, raw, shortened, ended }
     }
 
     /// Reads a line over the limit through to its end.
@@ -197,8 +202,8 @@ mod tests {
         let mut all = Vec::new();
         while let Some(record) = records.next().unwrap() {
             let text = String::from_utf8_lossy(record.raw).into_owned();
-            let Record { line, offset, length, whole, ended, .. } = record;
-            all.push((line, offset, length, text, whole, ended));
+            let Record { line, offset, length, shortened, ended, .. } = record;
+            all.push((line, offset, length, text, shortened.is_none(), ended));
         }
         all
     }
@@ -218,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_long_line_stays_json_and_the_next_one_is_found() {
-        let long = format!("{{\"n\":7,\"image\":\"{}\",\"after\":[1]}}", "x".repeat(3 << 20));
+        let image = format!("data:image/png;base64,{}", "x".repeat(3 << 20));
+        let long = format!("{{\"n\":7,\"image\":\"{image}\",\"after\":[1]}}");
         let bytes = format!("{long}\n{{}}\n");
         let records = read(bytes.as_bytes(), Limits::default());
         assert_eq!(records.len(), 2);

@@ -108,11 +108,11 @@ impl Reader {
 
     fn segment(&mut self, segment: &Segment) -> Result<(), Error> {
         let path = &segment.path;
-        let limits = Limits { line: LONGEST, string: 16 << 10 };
+        let limits = Limits { line: LONGEST, payload: 16 << 10, total: 256 << 20 };
         let mut records = Records::new(record::open(path)?, limits);
         while let Some(record) = records.next().map_err(read_error(path))? {
             self.resumed.lines += 1;
-            self.resumed.shortened += u64::from(!record.whole);
+            self.resumed.shortened += u64::from(!record.shortened.is_none());
             let Ok(line) = Envelope::read(&record) else {
                 let is_blank = record.raw.iter().all(u8::is_ascii_whitespace);
                 self.resumed.broken += u64::from(!is_blank);

@@ -1,5 +1,6 @@
 //! A session: its file (and those it continues) as one transcript.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::error::read_error;
 use crate::find::{self, SessionFile};
 use crate::ledger::Ledger;
 use crate::line::Envelope;
-use crate::normalise::{Collector, Event, Head, Normaliser, Options};
+use crate::normalise::{Collector, Event, Head, Normaliser, Options, has_user};
 use crate::record::{self, Limits, Records};
 use crate::wire::{HistoryBase, Meta};
 
@@ -34,7 +35,12 @@ pub fn load(path: &Path, options: Options) -> Result<Session, Error> {
 /// Reads a session with the files it continues into memory.
 pub fn load_chain(chain: &[Segment], options: Options) -> Result<Session, Error> {
     let mut collector = Collector::default();
-    let (head, ledger) = stream_chain(chain, options, |event| collector.take(event))?;
+    let (head, ledger) = stream_chain(chain, options, |event| {
+        // Turns that were taken back are marked already.
+        if matches!(event, Event::Turn { .. }) {
+            collector.take(event);
+        }
+    })?;
     let mut transcript = collector.transcript;
     transcript.thread_id.clone_from(&head.id);
     Ok(Session { head, transcript, ledger })
@@ -88,10 +94,71 @@ pub fn chain(path: &Path, files: &[SessionFile]) -> Vec<Segment> {
     chain
 }
 
-/// Reads a session with the files it continues, and hands out its turns.
+/// The thread that the oldest file of a chain continues, if its file is not there.
+pub fn missing_base(chain: &[Segment], files: &[SessionFile]) -> Option<String> {
+    let id = base_of(chain.first()?)?.thread_id?;
+    let is_known = |path: &Path| chain.iter().any(|segment| segment.path == path);
+    let found = find::base(files, &id).is_some_and(|file| is_known(&file.path));
+    (!found).then_some(id)
+}
+
+/// Reads a session with the files it continues, and hands out its turns. Those that were taken
+/// back later say so; to know them, a file that tells of any is read twice.
 ///
 /// The ledger is of the last file alone.
 pub fn stream_chain(
+    chain: &[Segment],
+    options: Options,
+    mut emit: impl FnMut(Event),
+) -> Result<(Head, Ledger), Error> {
+    let mut taken_back = HashSet::new();
+    if tells_of_rollbacks(chain)? {
+        let mut live: Vec<u64> = Vec::new();
+        run(chain, options, |event| match event {
+            Event::Turn { number, turn, .. } => {
+                if has_user(&turn) && live.last() != Some(&number) {
+                    live.push(number);
+                }
+            }
+            Event::RollBack(count) => {
+                let count = usize::try_from(count).unwrap_or(usize::MAX);
+                let from = live.len().saturating_sub(count);
+                taken_back.extend(live.drain(from..));
+            }
+        })?;
+    }
+    run(chain, options, |mut event| {
+        if let Event::Turn { number, turn, .. } = &mut event {
+            turn.rolled_back = taken_back.contains(number);
+        }
+        emit(event);
+    })
+}
+
+/// Some line of the files may take turns back.
+fn tells_of_rollbacks(chain: &[Segment]) -> Result<bool, Error> {
+    const MARK: &[u8] = b"thread_rolled_back";
+    let mut block = vec![0; 256 << 10];
+    for segment in chain {
+        let mut source = record::open(&segment.path)?;
+        let mut kept = 0;
+        loop {
+            let read = source.read(&mut block[kept..]).map_err(read_error(&segment.path))?;
+            if read == 0 {
+                break;
+            }
+            let filled = kept + read;
+            if memchr::memmem::find(&block[..filled], MARK).is_some() {
+                return Ok(true);
+            }
+            kept = filled.min(MARK.len());
+            block.copy_within(filled - kept..filled, 0);
+        }
+    }
+    Ok(false)
+}
+
+fn run(
     chain: &[Segment],
     options: Options,
     emit: impl FnMut(Event),
@@ -119,7 +186,7 @@ pub fn stream_chain(
 /// What the head of a file points to.
 fn base_of(segment: &Segment) -> Option<HistoryBase> {
     let source = record::open_within(&segment.path, segment.within.as_deref()).ok()?;
-    let limits = Limits { line: 1 << 20, string: 4 << 10 };
+    let limits = Limits { line: 1 << 20, payload: 4 << 10, total: 64 << 20 };
     let mut records = Records::new(source, limits);
     let record = records.next().ok()??;
     let (meta, _) = Envelope::read(&record).ok()?.payload::<Meta>().ok()?;
@@ -195,15 +262,36 @@ fn is_turn_start(line: &[u8]) -> bool {
 }
 
 fn from_offset(file: &mut File, start: u64, options: Options) -> std::io::Result<Session> {
+    // Lines are named by their number in the file, and cards by its version.
+    file.seek(SeekFrom::Start(0))?;
+    let lines = lines_before(file, start)?;
+    file.seek(SeekFrom::Start(0))?;
+    let head = Records::new(&mut *file, Limits::default()).next()?.and_then(|record| {
+        let (meta, _) = Envelope::read(&record).ok()?.payload::<Meta>().ok()?;
+        Some(meta)
+    });
     file.seek(SeekFrom::Start(start))?;
     let mut collector = Collector::default();
     let mut normaliser = Normaliser::new(options, |event| collector.take(event));
-    let mut records = Records::at(file, Limits::default(), start, 0);
+    if let Some(meta) = head.filter(|_| start > 0) {
+        normaliser.know(meta);
+    }
+    let mut records = Records::at(file, Limits::default(), start, lines);
     while let Some(record) = records.next()? {
         normaliser.take(&record);
     }
     let (head, ledger) = normaliser.finish();
     Ok(Session { head, transcript: collector.transcript, ledger })
+}
+
+fn lines_before(file: &mut File, end: u64) -> std::io::Result<u64> {
+    let (mut source, mut block, mut lines) = (file.take(end), vec![0; 1 << 20], 0);
+    loop {
+        match source.read(&mut block)? {
+            0 => return Ok(lines),
+            read => lines += memchr::memchr_iter(b'\n', &block[..read]).count() as u64,
+        }
+    }
 }
 
 /// Normalises bytes that are in memory.

@@ -96,6 +96,8 @@ pub const WHOLE: u64 = 128 << 10;
 const HEAD: u64 = 48 << 10;
 const LONG_HEAD: u64 = 1 << 20;
 const TAIL: u64 = 32 << 10;
+/// What is read of the tail at most, where its lines are long.
+const LONG_TAIL: u64 = 64 << 20;
 
 /// Buffers that are used again for each file.
 #[derive(Debug, Default)]
@@ -134,8 +136,7 @@ impl Reader {
         let mut counts = Counts::default();
         counts.add(&self.buffer);
         facts.head(&self.buffer);
-        let tail = self.buffer.len().saturating_sub(TAIL as usize);
-        facts.tail(whole_lines(&self.buffer[tail..], tail > 0));
+        facts.tail(&self.buffer);
         Ok(counts)
     }
 
@@ -153,9 +154,19 @@ impl Reader {
             read(0, LONG_HEAD, &mut self.buffer)?;
             facts.head(&self.buffer);
         }
-        read(file.size.saturating_sub(TAIL), TAIL, &mut self.buffer)?;
-        facts.tail(whole_lines(&self.buffer, true));
-        Ok(())
+        let mut length = TAIL.min(file.size);
+        loop {
+            read(file.size - length, length, &mut self.buffer)?;
+            let lines = whole_lines(&self.buffer, length < file.size);
+            // Where the cut line takes most of it, the lines here are long: what tells how the
+            // session stands may be before the last of them.
+            let is_enough = lines.len() as u64 > length / 2 || length >= LONG_TAIL;
+            if is_enough || length == file.size {
+                facts.tail(lines);
+                return Ok(());
+            }
+            length = (length * 4).min(file.size);
+        }
     }
 
     /// A packed file has no tail to jump to: a small one is unpacked whole, of others the head.
@@ -168,14 +179,20 @@ impl Reader {
         let limit = if exact || file.size <= WHOLE { 64 << 20 } else { LONG_HEAD };
         self.buffer.clear();
         let source = record::open_within(&file.path, file.within.as_deref())?;
-        let broken = source.take(limit).read_to_end(&mut self.buffer).is_err();
+        let result = source.take(limit).read_to_end(&mut self.buffer);
+        // A file that breaks off has a head; one of which nothing can be read is told.
+        if self.buffer.is_empty() {
+            result.as_ref().map_err(|error| Error::Read {
+                path: file.path.clone(),
+                source: std::io::Error::other(error.to_string()),
+            })?;
+        }
         facts.head(&self.buffer);
-        let is_whole = !broken && (self.buffer.len() as u64) < limit;
+        let is_whole = result.is_ok() && (self.buffer.len() as u64) < limit;
         if !is_whole {
             return Ok(None);
         }
-        let tail = self.buffer.len().saturating_sub(TAIL as usize);
-        facts.tail(whole_lines(&self.buffer[tail..], tail > 0));
+        facts.tail(&self.buffer);
         let mut counts = Counts::default();
         counts.add(&self.buffer);
         Ok(Some(counts))

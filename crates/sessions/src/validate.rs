@@ -1,8 +1,6 @@
 //! Checking files against what we know: a report of drift that can be shared, because it holds
 //! names of fields and places, and nothing that anybody wrote.
 
-mod fields;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,7 +11,7 @@ use crate::error::read_error;
 use crate::line::{Broken, Envelope};
 use crate::normalise::{Normaliser, Options};
 use crate::record::{self, Limits, Record, Records};
-use crate::schema;
+use crate::schema::{self, Drift, Oddity};
 
 /// What was found in some files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -29,6 +27,10 @@ pub struct Report {
     pub known: u64,
     /// Lines that no transcript accounts for; always zero, or we have a bug.
     pub lost: u64,
+    /// Bytes of binary payloads in long lines that no transcript has.
+    pub payload_bytes: u64,
+    /// Bytes of text that no transcript has: their lines are longer than anything that is kept.
+    pub text_bytes: u64,
     /// Files and lines by the Codex version that began the file.
     pub versions: BTreeMap<String, Version>,
     /// What is not as we know it, most frequent first.
@@ -80,8 +82,16 @@ pub enum Kind {
     BrokenLine,
     /// The last line is not whole: perhaps it is just being written.
     PartialLine,
+    /// A type, status or role inside a line that we do not know.
+    UnknownWord,
+    /// Several records in one line.
+    GluedLine,
+    /// Text that is too long to be kept.
+    CutText,
     /// A field we do not know; what is said in it is not shown.
     UnknownField,
+    /// A binary payload that is too long to be kept.
+    CutPayload,
 }
 
 impl Kind {
@@ -93,13 +103,17 @@ impl Kind {
             Self::WrongShape => "wrong shape",
             Self::BrokenLine => "broken line",
             Self::PartialLine => "partial line",
+            Self::UnknownWord => "unknown word",
+            Self::GluedLine => "glued line",
+            Self::CutText => "cut text",
             Self::UnknownField => "unknown field",
+            Self::CutPayload => "cut payload",
         }
     }
 
     /// A line with this is not known.
     pub fn is_breach(self) -> bool {
-        !matches!(self, Self::UnknownField | Self::PartialLine)
+        !matches!(self, Self::UnknownField | Self::PartialLine | Self::CutPayload)
     }
 }
 
@@ -118,7 +132,9 @@ impl Report {
             self.bytes += record.length + u64::from(record.ended);
             let line = Envelope::read(&record);
             let understood = normaliser.take_line(&record, line);
-            self.line(&record, line, understood, &mut file);
+            let seen =
+                Seen { understood, drift: normaliser.drift(), records: normaliser.records() };
+            self.line(&record, line, &seen, &mut file);
         }
         let (_, ledger) = normaliser.finish();
         self.lost += ledger.missing().len() as u64;
@@ -142,11 +158,16 @@ impl Report {
         &mut self,
         record: &Record<'_>,
         line: Result<Envelope<'_>, Broken>,
-        understood: bool,
+        seen: &Seen<'_>,
         file: &mut FileCheck,
     ) {
         self.lines += 1;
+        self.cut(record, file);
         let line = match line {
+            _ if seen.records > 1 => {
+                self.drift(seen.drift, record, file);
+                return self.find(Kind::GluedLine, "several records", record, file);
+            }
             Ok(line) => line,
             Err(Broken::Blank) => {
                 self.known += 1;
@@ -160,22 +181,47 @@ impl Report {
         if record.line == 1 {
             file.learn_version(&line);
         }
-        let tag = file.tag(&line);
-        let Some(row) = schema::row(&tag) else {
-            file.count(tag.clone());
-            return self.find(Kind::UnknownTag, &tag, record, file);
-        };
-        let found = fields::check(line.payload_text(), row);
-        let is_complete = !found.iter().any(|(kind, _)| kind.is_breach());
-        for (kind, what) in found {
-            self.find(kind, &what, record, file);
+        let tag = line.full_tag();
+        file.count(tag.clone());
+        let is_complete = self.drift(seen.drift, record, file);
+        if schema::shape(&tag).is_none() {
+            return self.find(Kind::UnknownTag, &name_of(&tag), record, file);
         }
-        match understood {
-            true => self.known += u64::from(is_complete),
+        match seen.understood {
+            true => self.known += u64::from(is_complete && record.shortened.text_bytes == 0),
             false if is_complete => self.find(Kind::WrongShape, &tag, record, file),
             false => {}
         }
-        file.count(tag);
+    }
+
+    /// What is odd in a line; true if nothing of it is a breach.
+    fn drift(&mut self, drift: &[Drift], record: &Record<'_>, file: &FileCheck) -> bool {
+        let mut is_complete = true;
+        for Drift { oddity, what } in drift {
+            let kind = match oddity {
+                Oddity::Missing => Kind::MissingField,
+                // The line's own type is the tag.
+                Oddity::Word if what.starts_with("line.type=") => continue,
+                Oddity::Word => Kind::UnknownWord,
+                Oddity::Field => Kind::UnknownField,
+                Oddity::Unshown => continue,
+            };
+            is_complete &= !kind.is_breach();
+            self.find(kind, what, record, file);
+        }
+        is_complete
+    }
+
+    fn cut(&mut self, record: &Record<'_>, file: &FileCheck) {
+        let cut = record.shortened;
+        self.payload_bytes += cut.payload_bytes;
+        self.text_bytes += cut.text_bytes;
+        if cut.payloads > 0 {
+            self.find(Kind::CutPayload, "base64 in a line over 1 MiB", record, file);
+        }
+        if cut.text_bytes > 0 {
+            self.find(Kind::CutText, "text of a line over 256 MiB", record, file);
+        }
     }
 
     fn find(&mut self, kind: Kind, what: &str, record: &Record<'_>, file: &FileCheck) {
@@ -200,6 +246,23 @@ impl Report {
     }
 }
 
+/// What the normaliser saw in a line.
+struct Seen<'a> {
+    understood: bool,
+    drift: &'a [Drift],
+    records: usize,
+}
+
+/// A tag is made of words; what is none may be what somebody wrote.
+fn name_of(tag: &str) -> String {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    let words = tag.split('/').map(|part| match part.bytes().all(is_word) && part.len() <= 64 {
+        true => part,
+        false => "(no word)",
+    });
+    words.collect::<Vec<_>>().join("/")
+}
+
 /// What is kept while one file is checked.
 struct FileCheck {
     name: String,
@@ -222,19 +285,8 @@ impl FileCheck {
         }
     }
 
-    /// The tag, and for an item its type.
-    fn tag(&self, line: &Envelope<'_>) -> String {
-        let tag = line.tag();
-        if line.inner != "item_completed" {
-            return tag;
-        }
-        match crate::normalise::peek_item(line.payload_text()) {
-            Some(item) => format!("{tag}/{item}"),
-            None => tag,
-        }
-    }
-
     fn count(&mut self, tag: String) {
+        let tag = name_of(&tag);
         if self.tags.len() < 1_000 || self.tags.contains_key(&tag) {
             *self.tags.entry(tag).or_default() += 1;
         }

@@ -25,7 +25,18 @@ pub(crate) struct Meta {
     pub(crate) forked_from_ordinal_exclusive: Option<u64>,
     pub(crate) parent_thread_id: Option<String>,
     pub(crate) agent_nickname: Option<String>,
+    pub(crate) agent_path: Option<String>,
+    pub(crate) subagent_history_start_ordinal: Option<u64>,
     pub(crate) history_base: Option<HistoryBase>,
+}
+
+impl Meta {
+    /// The first ordinal that is a sub-agent's own: what is before it was copied from its parent.
+    ///
+    /// Files that 0.166 migrated have the number of their last line there, and no such copy.
+    pub(crate) fn own_start(&self) -> Option<u64> {
+        self.subagent_history_start_ordinal.filter(|_| self.forked_from_id.is_some())
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -62,7 +73,7 @@ pub(crate) struct Message {
     pub(crate) passthrough: Option<Passthrough>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct Block {
     #[serde(rename = "type")]
     pub(crate) kind: String,
@@ -72,6 +83,38 @@ pub(crate) struct Block {
     pub(crate) image_url: Option<String>,
     #[serde(default)]
     pub(crate) encrypted_content: Option<String>,
+    /// What else it has.
+    #[serde(flatten)]
+    pub(crate) rest: serde_json::Map<String, Value>,
+}
+
+impl Block {
+    /// Its type is one whose text or image we show.
+    pub(crate) fn is_known(&self) -> bool {
+        match self.kind.as_str() {
+            "input_text" | "output_text" | "summary_text" | "reasoning_text" | "text" => {
+                self.text.is_some()
+            }
+            "input_image" => self.image_url.is_some() || self.rest.contains_key("file_id"),
+            "encrypted_content" => true,
+            _ => false,
+        }
+    }
+
+    /// As it came.
+    pub(crate) fn into_value(self) -> Value {
+        let mut fields = self.rest;
+        let known = [
+            ("type", Some(self.kind)),
+            ("text", self.text),
+            ("image_url", self.image_url),
+            ("encrypted_content", self.encrypted_content),
+        ];
+        for (name, value) in known {
+            fields.extend(value.map(|value| (name.to_owned(), Value::String(value))));
+        }
+        Value::Object(fields)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -113,7 +156,13 @@ pub(crate) struct LocalShell {
 /// `function_call_output` and `custom_tool_call_output`; mostly the item beside it says it better.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CallOutput<'a> {
-    pub(crate) call_id: String,
+    /// None for what answers no call: the objective of a goal (0.169).
+    #[serde(default)]
+    pub(crate) call_id: Option<String>,
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    #[serde(default)]
+    pub(crate) namespace: Option<String>,
     #[serde(borrow)]
     pub(crate) output: &'a RawValue,
 }
@@ -248,6 +297,10 @@ pub(crate) struct UserEvent {
     pub(crate) images: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) local_images: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) audio: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) local_audio: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -303,6 +356,12 @@ pub(crate) struct Command {
     pub(crate) status: Option<String>,
     #[serde(default)]
     pub(crate) aggregated_output: Option<String>,
+    #[serde(default)]
+    pub(crate) stdout: Option<String>,
+    #[serde(default)]
+    pub(crate) stderr: Option<String>,
+    #[serde(default)]
+    pub(crate) formatted_output: Option<String>,
     #[serde(default)]
     pub(crate) exit_code: Option<i64>,
     #[serde(default)]

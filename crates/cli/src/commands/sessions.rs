@@ -1,5 +1,7 @@
 //! `bindery sessions`: what Codex has left on disk, listed, shown, exported, checked.
 
+mod destination;
+
 mod export;
 
 mod list;

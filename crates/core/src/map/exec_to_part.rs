@@ -251,7 +251,7 @@ fn reason(result: &RunResult<'_>) -> FinishReason {
     let unified = match (result.status, result.reason) {
         (Status::Success, _) => Unified::Stop,
         (Status::Error, Reason::Aborted | Reason::Signal) => Unified::Interrupted,
-        (Status::Error, _) => Unified::Error,
+        (Status::Error | Status::Unknown, _) => Unified::Error,
     };
     FinishReason { unified, raw: word(&result.reason) }
 }

@@ -243,6 +243,7 @@ fn status_of(result: &ToolResult) -> Status {
         Some("declined") => Status::Declined,
         Some("aborted") => Status::Aborted,
         Some("incomplete" | "inProgress") => Status::Incomplete,
+        Some("unknown") => Status::Unknown,
         _ if result.is_error => Status::Failed,
         _ => Status::Ok,
     }

@@ -12,7 +12,7 @@ use crate::wire;
 
 /// Why a line becomes a card.
 #[derive(Debug)]
-pub(super) struct Odd {
+pub(crate) struct Odd {
     /// A more exact tag than the line's own.
     pub(super) tag: Option<String>,
     pub(super) why: String,
@@ -70,7 +70,10 @@ impl Normaliser<'_> {
             "function_call" | "custom_tool_call" => self.call(read(line)?),
             "function_call_output" | "custom_tool_call_output" => {
                 let (output, _) = line.payload::<wire::CallOutput<'_>>()?;
-                self.output(&output);
+                match output.call_id.clone() {
+                    Some(id) => self.output(&id, output.output),
+                    None => self.told(&output),
+                }
             }
             "local_shell_call" => self.local_shell(read(line)?),
             "web_search_call" => self.web_search_call(read(line)?),
@@ -78,13 +81,13 @@ impl Normaliser<'_> {
             "tool_search_call" => self.call(tool_search(read(line)?)),
             "tool_search_output" => {
                 let (output, _) = line.payload::<ToolSearchOutput<'_>>()?;
-                let wire = wire::CallOutput { call_id: output.call_id, output: output.tools };
-                self.output(&wire);
+                self.output(&output.call_id, output.tools);
             }
             "ghost_snapshot" => self.hide(line, Hidden::GhostSnapshot)?,
             "agent_message" => self.agent_mail(read(line)?),
             "additional_tools" => self.additional_tools(&read(line)?),
             "compaction" | "compaction_summary" | "context_compaction" => {
+                read::<IgnoredAny>(line)?;
                 self.compaction_mark(None, super::slot::MODEL, |_| {});
             }
             "configuration_update" => {
@@ -154,6 +157,7 @@ impl Normaliser<'_> {
             return;
         }
         self.has_head = true;
+        self.own_start = meta.own_start();
         for tool in meta.dynamic_tools.iter().flatten() {
             let name = tool.get("name").and_then(Value::as_str);
             self.clients.extend(name.map(str::to_owned));

@@ -15,10 +15,7 @@ use crate::wire::{Command, Completed, Duration, ImageCall, OtherItem, Patch, Tex
 impl Normaliser<'_> {
     pub(super) fn item_completed(&mut self, line: &Envelope<'_>) -> Result<(), Odd> {
         self.has_events = true;
-        let kind = match peek(line.payload_text()) {
-            Some(kind) => kind.to_owned(),
-            None => slow_kind(line)?,
-        };
+        let kind = kind_of(line)?;
         match kind.as_str() {
             "CommandExecution" => {
                 let done: Completed<Command> = read(line)?;
@@ -55,8 +52,16 @@ impl Normaliser<'_> {
                 self.user_client(text, attachments, Some(item.id), turn_id);
             }
             "AgentMessage" => {
-                let texts = item.content.iter().filter_map(|piece| piece.get("text")?.as_str());
+                let (known, odd): (Vec<_>, Vec<_>) = item.content.into_iter().partition(|piece| {
+                    let kind = piece.get("type").and_then(Value::as_str).unwrap_or("Text");
+                    kind.eq_ignore_ascii_case("text")
+                        && piece.get("text").is_some_and(Value::is_string)
+                });
+                let texts = known.iter().filter_map(|piece| piece.get("text")?.as_str());
                 let text: String = texts.collect();
+                if self.odd_blocks("event_msg/item_completed/AgentMessage", odd, known.is_empty()) {
+                    return;
+                }
                 self.agent_event(text, item.phase, Some(item.id), turn_id);
             }
             "Plan" => {
@@ -101,8 +106,12 @@ impl Normaliser<'_> {
         let is_user = command.source.as_deref() == Some("user_shell");
         let name = name.unwrap_or(if is_user { "user_shell" } else { "exec_command" });
         let mut output = Map::new();
-        output.insert("status".into(), json!(status_word(status)));
-        output.insert("aggregatedOutput".into(), command.aggregated_output.into());
+        output.insert("status".into(), json!(word_of(status, command.status.as_deref())));
+        // Extended histories of 0.110 to 0.125 have the streams apart, and sometimes those only.
+        let streams = [command.stdout, command.stderr].into_iter().flatten().collect::<String>();
+        let printed = command.aggregated_output.filter(|text| !text.is_empty());
+        let printed = printed.or((!streams.is_empty()).then_some(streams));
+        output.insert("aggregatedOutput".into(), printed.or(command.formatted_output).into());
         output.insert("exitCode".into(), json!(command.exit_code));
         output.insert("durationMs".into(), json!(duration_ms));
         let turn_id = turn_id.map(str::to_owned).or(command.turn_id);
@@ -140,7 +149,7 @@ impl Normaliser<'_> {
         let changes = patch::of_item(&done.changes);
         let turn_id = turn_id.map(str::to_owned).or(done.turn_id);
         let output = json!({
-            "status": status_word(status),
+            "status": word_of(status, done.status.as_deref()),
             "changes": changes,
             "stdout": done.stdout,
             "stderr": done.stderr,
@@ -181,6 +190,7 @@ impl Normaliser<'_> {
             sort: ToolSort::Mcp,
             input: call.get("arguments").cloned().unwrap_or_default(),
             status: if failed { Status::Failed } else { Status::Ok },
+            word: None,
             output: json!({ "result": result }),
             duration: duration_of(event),
         });
@@ -196,6 +206,7 @@ impl Normaliser<'_> {
             sort: ToolSort::Image,
             input: json!({ "path": plain_path(path) }),
             status: Status::Ok,
+            word: None,
             output: json!({ "path": plain_path(path) }),
             duration: None,
         });
@@ -210,7 +221,7 @@ impl Normaliser<'_> {
             "WebSearch" => {
                 let query = item.get("query").and_then(Value::as_str);
                 let action = item.get("action").cloned().unwrap_or_default();
-                self.web_search(Some(id), turn_id, CLIENT, query, action, false);
+                self.web_search(Some(id), turn_id, CLIENT, query, action, Status::Ok);
             }
             "ImageGeneration" => {
                 if let Ok(mut image) = ImageCall::deserialize(item) {
@@ -237,7 +248,7 @@ impl Normaliser<'_> {
 
     fn tool_item(&mut self, item: &ToolItem<'_>) {
         let mut output = item.output.clone();
-        output["status"] = json!(status_word(item.status));
+        output["status"] = json!(word_of(item.status, item.word.as_deref()));
         if let Some(duration) = item.duration {
             output["durationMs"] = json!(duration);
         }
@@ -264,6 +275,8 @@ struct ToolItem<'a> {
     sort: ToolSort,
     input: Value,
     status: Status,
+    /// How it stands in Codex's word.
+    word: Option<String>,
     output: Value,
     duration: Option<u64>,
 }
@@ -307,7 +320,16 @@ fn tool_of<'a>(kind: &str, id: &'a str, turn_id: Option<&'a str>, item: &Value) 
         (Some(Value::Bool(false)), _) => Status::Failed,
         (_, word) => status_of(Some(word), None),
     };
-    ToolItem { id, turn_id, name, sort, input, status, output, duration: duration_of(item) }
+    let (word, duration) = (Some(word("status").to_owned()), duration_of(item));
+    ToolItem { id, turn_id, name, sort, input, status, word, output, duration }
+}
+
+/// The live protocol's word for a status; Codex's own where we do not know it.
+pub(super) fn word_of(status: Status, word: Option<&str>) -> &str {
+    match (status, word) {
+        (Status::Unknown, Some(word)) => word,
+        _ => status_word(status),
+    }
 }
 
 fn duration_of(value: &Value) -> Option<u64> {
@@ -319,8 +341,16 @@ fn span_of<T>(done: &Completed<T>) -> Option<Span> {
     done.started_at_ms.is_some().then_some(span)
 }
 
+/// The type of a completed item.
+pub(crate) fn kind_of(line: &Envelope<'_>) -> Result<String, Odd> {
+    match peek(line.payload_text()) {
+        Some(kind) => Ok(kind.to_owned()),
+        None => slow_kind(line),
+    }
+}
+
 /// The item's type, without reading the item.
-pub(crate) fn peek(payload: &str) -> Option<&str> {
+fn peek(payload: &str) -> Option<&str> {
     const KEY: &str = "\"item\":{\"type\":\"";
     let head = &payload[..payload.floor_char_boundary(400)];
     let at = memchr::memmem::find(head.as_bytes(), KEY.as_bytes())? + KEY.len();
@@ -338,14 +368,16 @@ fn slow_kind(line: &Envelope<'_>) -> Result<String, Odd> {
     Ok(done.item.kind)
 }
 
-fn status_of(word: Option<&str>, exit_code: Option<i64>) -> Status {
+/// How an item stands. A word that we do not know is neither good nor bad.
+pub(super) fn status_of(word: Option<&str>, exit_code: Option<i64>) -> Status {
     match (word, exit_code) {
         (Some("failed" | "error" | "errored"), _) => Status::Failed,
         (Some("declined"), _) => Status::Declined,
         (Some("in_progress" | "inProgress"), _) => Status::Pending,
         (Some("interrupted" | "aborted"), _) => Status::Aborted,
         (_, Some(code)) if code != 0 => Status::Failed,
-        _ => Status::Ok,
+        (None | Some("" | "completed" | "complete" | "ok" | "success"), _) => Status::Ok,
+        (Some(_), _) => Status::Unknown,
     }
 }
 

@@ -14,27 +14,66 @@ const NEAR: u64 = 12;
 
 impl Normaliser<'_> {
     pub(super) fn message(&mut self, message: Message, metadata: Option<&str>) {
-        match message.role.as_str() {
+        let role = message.role.clone();
+        match role.as_str() {
             "user" => self.user_item(message),
             "assistant" => self.assistant_item(message, metadata),
-            _ => self.instructions(&message),
+            "developer" | "system" => self.instructions(message),
+            role => self.other_role(role, message),
         }
     }
 
-    fn user_item(&mut self, message: Message) {
+    /// A role that we do not know: shown as what it is, not taken for anybody's words.
+    fn other_role(&mut self, role: &str, message: Message) {
+        let content: Vec<_> = message.content.into_iter().map(Block::into_value).collect();
+        let raw = json!({ "role": role, "content": content });
+        self.card("response_item/message", &format!("unknown role `{role}`"), raw);
+    }
+
+    /// Takes the blocks that we do not know out of a message, each as a card. True if there is
+    /// nothing else in it.
+    fn odd_content(&mut self, tag: &str, content: &mut Vec<Block>) -> bool {
+        if content.iter().all(Block::is_known) {
+            return false;
+        }
+        let (known, odd): (Vec<_>, Vec<_>) = content.drain(..).partition(Block::is_known);
+        *content = known;
+        let odd = odd.into_iter().map(Block::into_value).collect();
+        self.odd_blocks(tag, odd, content.is_empty())
+    }
+
+    /// Blocks that we do not know as cards; the line is theirs if there is nothing else in it.
+    pub(super) fn odd_blocks(&mut self, tag: &str, odd: Vec<Value>, alone: bool) -> bool {
+        let owns_line = alone && !odd.is_empty();
+        for (index, block) in odd.into_iter().enumerate() {
+            let kind = block.get("type").and_then(Value::as_str).unwrap_or("block");
+            let tag = format!("{tag}/content/{kind}");
+            if owns_line && index == 0 {
+                self.card(&tag, "unknown content", block);
+            } else {
+                self.card_beside(&tag, "unknown content", block);
+            }
+        }
+        owns_line
+    }
+
+    fn user_item(&mut self, mut message: Message) {
+        if self.odd_content("response_item/message", &mut message.content) {
+            return;
+        }
         let turn_id = message.passthrough.as_ref().and_then(|p| p.turn_id.clone());
         let kinds = message.passthrough.and_then(|p| p.content_item_kinds).unwrap_or_default();
         let (mut texts, mut images) = (Vec::new(), Vec::new());
         let mut context = Vec::new();
-        for (index, block) in message.content.into_iter().enumerate() {
-            match (block.text, block.image_url) {
+        for (index, mut block) in message.content.into_iter().enumerate() {
+            match (block.text.take(), block.image_url.take()) {
                 (Some(text), _) if is_image_label(&text) => {}
                 (Some(text), _) => match topic(kinds.get(index), &text) {
                     Some(topic) => context.push((topic, text)),
                     None => texts.push(text),
                 },
                 (None, Some(url)) => images.push(json!({ "type": "image", "url": url })),
-                (None, None) => images.push(json!({ "type": block.kind })),
+                (None, None) => images.push(block.into_value()),
             }
         }
         if texts.is_empty() && images.is_empty() && !context.is_empty() {
@@ -67,6 +106,10 @@ impl Normaliser<'_> {
         attachments.extend(images.iter().map(|url| json!({ "type": "image", "url": url })));
         let local = event.local_images.unwrap_or_default();
         attachments.extend(local.iter().map(|path| json!({ "type": "localImage", "path": path })));
+        let audio = event.audio.unwrap_or_default();
+        attachments.extend(audio.iter().map(|url| json!({ "type": "audio", "url": url })));
+        let local = event.local_audio.unwrap_or_default();
+        attachments.extend(local.iter().map(|path| json!({ "type": "localAudio", "path": path })));
         self.user_client(event.message, attachments, None, None);
     }
 
@@ -100,7 +143,10 @@ impl Normaliser<'_> {
         self.push_half(number, slot, CLIENT);
     }
 
-    fn assistant_item(&mut self, message: Message, metadata: Option<&str>) {
+    fn assistant_item(&mut self, mut message: Message, metadata: Option<&str>) {
+        if self.odd_content("response_item/message", &mut message.content) {
+            return;
+        }
         let text: String = message.content.into_iter().filter_map(|block| block.text).collect();
         let turn_id = message.passthrough.and_then(|p| p.turn_id);
         if is_mail(&text) {
@@ -174,7 +220,17 @@ impl Normaliser<'_> {
         self.push_half(number, slot, CLIENT);
     }
 
-    pub(super) fn reasoning(&mut self, reasoning: Reasoning) {
+    pub(super) fn reasoning(&mut self, mut reasoning: Reasoning) {
+        let blocks = reasoning.summary.iter_mut().chain(reasoning.content.iter_mut().flatten());
+        let odd: Vec<_> = blocks
+            .filter(|block| !block.is_known())
+            .map(|block| {
+                // Without its text it is not taken for a thought.
+                let kept = Block { kind: block.kind.clone(), ..Block::default() };
+                std::mem::replace(block, kept).into_value()
+            })
+            .collect();
+        self.odd_blocks("response_item/reasoning", odd, false);
         let texts = |blocks: Vec<Block>| -> Vec<String> {
             blocks.into_iter().filter_map(|block| block.text).collect()
         };
@@ -304,6 +360,7 @@ impl Normaliser<'_> {
             dead: false,
             is_card: false,
             alias: None,
+            has_odd_word: slot.has_odd_word,
         };
         self.push(number, moved);
     }

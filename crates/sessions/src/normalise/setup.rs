@@ -89,12 +89,15 @@ impl Normaliser<'_> {
     }
 
     /// A developer (or system) message.
-    pub(super) fn instructions(&mut self, message: &Message) {
+    pub(super) fn instructions(&mut self, message: Message) {
         let role = message.role.as_str();
-        let texts = message.content.iter().filter_map(|block| block.text.clone());
-        let named = texts.map(|text| {
-            let topic = lookup(DEVELOPER, &text).or_else(|| injected_topic(&text));
-            (topic.unwrap_or(role).to_owned(), text)
+        let named = message.content.into_iter().map(|block| match block.is_known() {
+            true => {
+                let text = block.text.unwrap_or_default();
+                let topic = lookup(DEVELOPER, &text).or_else(|| injected_topic(&text));
+                (topic.unwrap_or(role).to_owned(), text)
+            }
+            false => (format!("unknown {}", block.kind), block.into_value().to_string()),
         });
         let named: Vec<_> = named.collect();
         self.add_setup(if named.is_empty() {

@@ -3,6 +3,7 @@
 use bindery_core::ids::{ItemId, TurnId};
 use bindery_core::item::{Body, Item, Span, Status};
 use bindery_core::transcript::TurnRecord;
+use serde_json::Value;
 
 use super::{Event, Normaliser, WINDOW};
 use crate::ledger::Account;
@@ -30,6 +31,8 @@ pub(super) struct Slot {
     pub(super) is_card: bool,
     /// Text as the other half may have it.
     pub(super) alias: Option<String>,
+    /// A line of it has a word that we do not know.
+    pub(super) has_odd_word: bool,
 }
 
 /// A turn while it may still change.
@@ -75,14 +78,25 @@ impl Normaliser<'_> {
             body,
             origin: self.origin(),
         };
-        Slot { item, sides: 0, line: self.line, dead: false, is_card: false, alias: None }
+        Slot {
+            item,
+            sides: 0,
+            line: self.line,
+            dead: false,
+            is_card: false,
+            alias: None,
+            has_odd_word: self.has_odd_word,
+        }
     }
 
     /// Adds this line to a slot.
     pub(super) fn add_line(&mut self, place: Place) {
-        let (line, inherited) = (self.line, self.inherited);
+        let (line, inherited, is_odd) = (self.line, self.inherited, self.has_odd_word);
+        let left_out = self.left_out.clone();
         if let Some(slot) = self.at(place) {
             slot.line = line;
+            slot.has_odd_word |= is_odd;
+            slot.item.origin.left_out.extend(left_out);
             if !inherited {
                 slot.item.origin.lines.push(line);
             }
@@ -174,8 +188,10 @@ impl Normaliser<'_> {
         let Some(slot) = self.at(from) else { return };
         slot.dead = true;
         let lines = std::mem::take(&mut slot.item.origin.lines);
+        let left_out = std::mem::take(&mut slot.item.origin.left_out);
         if let Some(target) = self.at(into) {
             target.item.origin.lines.extend(lines);
+            target.item.origin.left_out.extend(left_out);
         }
     }
 
@@ -253,6 +269,13 @@ impl Normaliser<'_> {
         {
             tool.exit_code = None;
         }
+        // What we do not understand of a call is no success.
+        if matches!(slot.item.body, Body::Tool(_))
+            && slot.has_odd_word
+            && matches!(slot.item.status, Status::Ok | Status::Pending)
+        {
+            slot.item.status = Status::Unknown;
+        }
         let empty = Body::Message { text: String::new(), phase: None };
         let mut item = Item {
             id: slot.item.id.clone(),
@@ -264,6 +287,8 @@ impl Normaliser<'_> {
         };
         item.origin.lines.sort_unstable();
         item.origin.lines.dedup();
+        item.origin.left_out.sort_unstable();
+        item.origin.left_out.dedup();
         let account = if slot.is_card { Account::Unknown } else { Account::Shown };
         for (index, line) in item.origin.lines.iter().enumerate() {
             self.ledger.settle(*line, if index == 0 { account } else { Account::Folded });
@@ -275,11 +300,25 @@ impl Normaliser<'_> {
 /// About how much memory an item holds.
 fn weight(body: &Body) -> usize {
     256 + match body {
-        Body::User { text, .. } | Body::Message { text, .. } => text.len(),
-        Body::Tool(tool) => {
-            let text = tool.output.as_ref().and_then(|output| output.get("aggregatedOutput"));
-            text.and_then(|text| text.as_str()).map_or(0, str::len)
+        Body::User { text, attachments } => {
+            text.len() + attachments.iter().map(value_weight).sum::<usize>()
         }
+        Body::Message { text, .. } => text.len(),
+        Body::Reasoning { summary, raw } => summary.iter().chain(raw).map(String::len).sum(),
+        Body::Tool(tool) => {
+            value_weight(&tool.input) + tool.output.as_ref().map_or(0, value_weight)
+        }
+        Body::Notice { text, data, .. } => text.len() + value_weight(data),
+        Body::Unknown { raw, .. } => value_weight(raw),
         _ => 0,
+    }
+}
+
+fn value_weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(value_weight).sum(),
+        Value::Object(fields) => fields.values().map(value_weight).sum(),
+        _ => 8,
     }
 }

@@ -2,8 +2,10 @@
 
 use bindery_core::ids::CallId;
 use bindery_core::item::{Body, Status, Tool, ToolSort};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::item::status_of;
 use super::names::{mcp_name, sort_of};
 use super::output::{self, Outcome};
 use super::slot::{CLIENT, MODEL, Place, Slot};
@@ -76,19 +78,18 @@ impl Normaliser<'_> {
     }
 
     /// The model's copy of a result: the client's, where there is one, is better.
-    pub(super) fn output(&mut self, wire: &CallOutput<'_>) {
-        let Some(place) = self.calls.get(&wire.call_id).copied() else {
-            return self.stray_output(wire);
-        };
+    pub(super) fn output(&mut self, id: &str, output: &RawValue) {
+        let known = self.calls.get(id).copied().filter(|place| self.at(*place).is_some());
+        let Some(place) = known else { return self.stray_output(id, output) };
         self.add_line(place);
         let time = self.time;
-        let Some(slot) = self.at(place) else { return self.stray_output(wire) };
+        let Some(slot) = self.at(place) else { return };
         let answered = slot.sides & CLIENT != 0;
         // An abort is told by the model's copy only.
-        if answered && wire.output.get().len() > 256 {
+        if answered && output.get().len() > 256 {
             return;
         }
-        let outcome = output::read(wire.output);
+        let outcome = output::read(output);
         let is_aborted = outcome.status == Some(Status::Aborted);
         let Body::Tool(tool) = &mut slot.item.body else { return };
         if answered {
@@ -128,32 +129,46 @@ impl Normaliser<'_> {
     }
 
     /// A result whose call is not in the file.
-    fn stray_output(&mut self, wire: &CallOutput<'_>) {
-        let outcome = output::read(wire.output);
+    fn stray_output(&mut self, id: &str, output: &RawValue) {
+        let outcome = output::read(output);
         let status = outcome.status.unwrap_or(Status::Ok);
-        let mut tool = blank(&wire.call_id, "?", ToolSort::Other, json!({}));
+        let mut tool = blank(id, "?", ToolSort::Other, json!({}));
         answer(&mut tool, outcome, status);
-        let mut slot = self.slot(wire.call_id.clone(), status, Body::Tool(tool));
+        let mut slot = self.slot(id, status, Body::Tool(tool));
         slot.item.origin.mark = Some("result without call".to_owned());
         slot.sides = MODEL;
         let number = self.turn_for(None);
         let place = self.push(number, slot);
-        self.calls.insert(wire.call_id.clone(), place);
+        self.calls.insert(id.to_owned(), place);
+    }
+
+    /// What a model is told that answers no call: the objective of a goal (0.169).
+    pub(super) fn told(&mut self, output: &CallOutput<'_>) {
+        let text = output::read(output.output).text;
+        match output.name.as_deref() {
+            Some("goal_objective") => self.notice("goal", text, Value::Null, None),
+            name => {
+                let words = [output.namespace.as_deref(), name].into_iter().flatten();
+                let name = words.collect::<Vec<_>>().join(".");
+                let data = json!({ "name": name });
+                self.notice("told to the model", format!("{name} {text}"), data, None);
+            }
+        }
     }
 
     /// A search ends with its own line; no output follows.
     pub(super) fn web_search_call(&mut self, call: WebSearchCall) {
         let action = call.action.unwrap_or_default();
         let turn_id = call.passthrough.and_then(|p| p.turn_id);
-        let failed = call.status.as_deref() == Some("failed");
-        self.web_search(call.id.as_deref(), turn_id.as_deref(), MODEL, None, action, failed);
+        let status = status_of(call.status.as_deref(), None);
+        self.web_search(call.id.as_deref(), turn_id.as_deref(), MODEL, None, action, status);
     }
 
     pub(super) fn web_search_end(&mut self, event: &Value) {
         let id = event.get("call_id").and_then(Value::as_str);
         let query = event.get("query").and_then(Value::as_str);
         let action = event.get("action").cloned().unwrap_or_default();
-        self.web_search(id, None, CLIENT, query, action, false);
+        self.web_search(id, None, CLIENT, query, action, Status::Ok);
     }
 
     pub(super) fn web_search(
@@ -163,7 +178,7 @@ impl Normaliser<'_> {
         side: u8,
         query: Option<&str>,
         action: Value,
-        failed: bool,
+        status: Status,
     ) {
         let action = live_action(action);
         let asked = action.get("query").or_else(|| action.get("url")).and_then(Value::as_str);
@@ -179,10 +194,13 @@ impl Normaliser<'_> {
             self.add_line(place);
             if let Some(slot) = self.at(place) {
                 slot.sides |= side;
+                // Either half may know that it went wrong.
+                if slot.item.status == Status::Ok && status != Status::Pending {
+                    slot.item.status = status;
+                }
             }
             return;
         }
-        let status = if failed { Status::Failed } else { Status::Ok };
         let id = id.map_or_else(|| format!("line-{}", self.line), str::to_owned);
         let place = self.upsert(Update {
             id: &id,
@@ -201,10 +219,7 @@ impl Normaliser<'_> {
 
     pub(super) fn image_call(&mut self, image: ImageCall, side: u8) {
         let id = image.id.unwrap_or_else(|| format!("line-{}", self.line));
-        let status = match image.status.as_deref() {
-            Some("failed") => Status::Failed,
-            _ => Status::Ok,
-        };
+        let status = status_of(image.status.as_deref(), None);
         let output = json!({
             "status": image.status,
             "result": image.result.filter(|result| !result.is_empty()),
@@ -338,6 +353,7 @@ pub(super) fn status_word(status: Status) -> &'static str {
         Status::Declined => "declined",
         Status::Aborted => "aborted",
         Status::Incomplete => "incomplete",
+        Status::Unknown => "unknown",
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::diff::{self, Line};
 use super::text::{clean, fold_lines};
-use super::words::{describe, duration};
+use super::words::{attached, describe, duration, unknown_status};
 use crate::messages::output_text;
 
 pub(super) fn turn(out: &mut dyn Write, number: u64, turn: &TurnRecord) -> io::Result<()> {
@@ -22,17 +22,20 @@ pub(super) fn turn(out: &mut dyn Write, number: u64, turn: &TurnRecord) -> io::R
     }
     if !turn.setup.is_empty() {
         let topics: Vec<_> = turn.setup.iter().map(|setup| setup.topic.as_str()).collect();
-        writeln!(out, "*Session setup: {}*\n", topics.join(", "))?;
+        writeln!(out, "*Session setup: {}*\n", clean(&topics.join(", ")))?;
     }
     for item in &turn.items {
         self::item(out, item)?;
+        if !item.origin.left_out.is_empty() {
+            writeln!(out, "*[not shown: {}]*\n", clean(&item.origin.left_out.join(", ")))?;
+        }
     }
     for error in &turn.errors {
         let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
         writeln!(out, "> **error** {}\n", clean(text))?;
     }
     if let Some(reason) = turn.finish.as_ref().filter(|f| f.raw.as_deref() != Some("completed")) {
-        writeln!(out, "*ended: {}*\n", reason.raw.as_deref().unwrap_or("unknown"))?;
+        writeln!(out, "*ended: {}*\n", clean(reason.raw.as_deref().unwrap_or("unknown")))?;
     }
     Ok(())
 }
@@ -44,8 +47,7 @@ fn item(out: &mut dyn Write, item: &Item) -> io::Result<()> {
                 writeln!(out, "> {line}")?;
             }
             for attachment in attachments {
-                let kind = attachment.get("type").and_then(Value::as_str).unwrap_or("attachment");
-                writeln!(out, "> *[{kind}]*")?;
+                writeln!(out, "> *[{}]*", clean(&attached(attachment)))?;
             }
             writeln!(out)
         }
@@ -63,7 +65,7 @@ fn item(out: &mut dyn Write, item: &Item) -> io::Result<()> {
             writeln!(out, "**unknown `{}`**: {}\n", clean(tag), clean(why))?;
             fence(out, "json", &text)
         }
-        Body::File { media_type, .. } => writeln!(out, "*[file: {media_type}]*\n"),
+        Body::File { media_type, .. } => writeln!(out, "*[file: {}]*\n", clean(media_type)),
         Body::Source { source } => {
             let text = serde_json::to_string(source).unwrap_or_default();
             writeln!(out, "*[source: {}]*\n", clean(&text))
@@ -73,8 +75,10 @@ fn item(out: &mut dyn Write, item: &Item) -> io::Result<()> {
 
 fn tool(out: &mut dyn Write, item: &Item, tool: &Tool) -> io::Result<()> {
     let mut notes = Vec::new();
-    if item.status != Status::Ok {
-        notes.push(format!("{:?}", item.status).to_lowercase());
+    match item.status {
+        Status::Ok => {}
+        Status::Unknown => notes.push(clean(&unknown_status(tool))),
+        status => notes.push(format!("{status:?}").to_lowercase()),
     }
     notes.extend(tool.exit_code.filter(|code| *code != 0).map(|code| format!("exit {code}")));
     notes.extend(tool.duration_ms.map(duration));

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::diff::{self, Line};
 use super::text::{clean, fit, fold_lines};
-use super::words::{activity, bytes, describe, duration, quantity};
+use super::words::{activity, attached, bytes, describe, duration, quantity, unknown_status};
 use super::{Density, Style};
 use crate::messages::output_text;
 
@@ -40,6 +40,7 @@ impl Page<'_> {
             }
             self.strip(&mut run)?;
             self.item(item)?;
+            self.left_out(item)?;
         }
         self.strip(&mut run)?;
         self.footer(turn)
@@ -80,8 +81,19 @@ impl Page<'_> {
             .iter()
             .map(|setup| format!("{} ({})", setup.topic, bytes(setup.text.len() as u64)));
         let line = format!("setup: {}", topics.collect::<Vec<_>>().join(", "));
-        let painted = self.paint(DIM, &fit(&line, self.style.width));
-        writeln!(self.out, "{painted}")
+        let painted = self.paint(DIM, &fit(&clean(&line), self.style.width));
+        writeln!(self.out, "{painted}")?;
+        let names: Vec<_> = turn
+            .setup
+            .iter()
+            .flat_map(|setup| &setup.origin.left_out)
+            .map(String::as_str)
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let line = self.paint(DIM, &format!("  not shown: {}", clean(&names.join(", "))));
+        writeln!(self.out, "{line}")
     }
 
     /// What was done, in one line; failures break out.
@@ -97,7 +109,17 @@ impl Page<'_> {
         for item in items.iter().filter(bad) {
             self.item(item)?;
         }
-        Ok(())
+        items.iter().try_for_each(|item| self.left_out(item))
+    }
+
+    /// What of an item's lines is not in it.
+    fn left_out(&mut self, item: &Item) -> io::Result<()> {
+        if item.origin.left_out.is_empty() {
+            return Ok(());
+        }
+        let names = clean(&item.origin.left_out.join(", "));
+        let line = self.paint(DIM, &format!("  not shown: {names}"));
+        writeln!(self.out, "{line}")
     }
 
     fn item(&mut self, item: &Item) -> io::Result<()> {
@@ -131,8 +153,7 @@ impl Page<'_> {
             writeln!(self.out, "{painted}")?;
         }
         for attachment in attachments {
-            let kind = attachment.get("type").and_then(Value::as_str).unwrap_or("attachment");
-            writeln!(self.out, "{bar} [{}]", clean(kind))?;
+            writeln!(self.out, "{bar} [{}]", clean(&attached(attachment)))?;
         }
         Ok(())
     }
@@ -165,6 +186,7 @@ impl Page<'_> {
             Status::Declined => (self.glyph("⊘", "x"), "declined", RED),
             Status::Aborted => (self.glyph("■", "x"), "aborted", RED),
             Status::Incomplete => (self.glyph("?", "?"), "no end", RED),
+            Status::Unknown => (self.glyph("?", "?"), "unknown", RED),
         };
         let exit = tool.exit_code.filter(|code| *code != 0).map(|code| format!("exit {code}"));
         let word = exit.unwrap_or_else(|| word.to_owned());
@@ -174,6 +196,9 @@ impl Page<'_> {
         let left = fit(&clean(&describe(tool)), width);
         let glyph = self.paint(code, glyph);
         writeln!(self.out, "{}", format!("{glyph} {left:<width$} {right}").trim_end())?;
+        if item.status == Status::Unknown {
+            writeln!(self.out, "  {}", clean(&unknown_status(tool)))?;
+        }
         if tool.sort == ToolSort::Plan {
             self.plan(tool)?;
         }
@@ -193,7 +218,8 @@ impl Page<'_> {
             let sign = match step.status.as_str() {
                 "completed" => self.glyph("☑", "[x]"),
                 "inProgress" => self.glyph("▶", "[>]"),
-                _ => self.glyph("☐", "[ ]"),
+                "pending" => self.glyph("☐", "[ ]"),
+                _ => self.glyph("?", "[?]"),
             };
             writeln!(self.out, "  {sign} {}", clean(&step.step))?;
         }

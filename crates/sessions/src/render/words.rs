@@ -86,6 +86,29 @@ fn compact(input: &Value) -> String {
     }
 }
 
+/// What came with a prompt: its kind, and all of it if we do not know the kind.
+pub(super) fn attached(attachment: &Value) -> String {
+    let word = |key: &str| attachment.get(key).and_then(Value::as_str);
+    match word("type") {
+        Some(kind @ ("image" | "audio" | "input_image" | "encrypted_content")) => kind.to_owned(),
+        Some(kind @ ("localImage" | "localAudio" | "mention" | "skill")) => {
+            let name = word("path").or(word("name"));
+            name.map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"))
+        }
+        Some(kind) => format!("{kind} {attachment}"),
+        None => format!("attachment {attachment}"),
+    }
+}
+
+/// How a call ended, in Codex's word.
+pub(super) fn unknown_status(tool: &Tool) -> String {
+    let word = tool.output.as_ref().and_then(|output| output.get("status")?.as_str());
+    match word {
+        Some("completed" | "unknown") | None => "unknown end".to_owned(),
+        Some(word) => format!("unknown end `{word}`"),
+    }
+}
+
 /// What was done in some items, in a sentence; empty if nothing was.
 pub fn activity(items: &[&Item]) -> String {
     let tools: Vec<(&Item, &Tool)> = items
@@ -97,7 +120,8 @@ pub fn activity(items: &[&Item]) -> String {
         .collect();
     let of = |sort: ToolSort| tools.iter().filter(move |(_, tool)| tool.sort == sort).count();
     let failed = |sort: ToolSort| {
-        let bad = |status: Status| status != Status::Ok && status != Status::Pending;
+        let bad =
+            |status: Status| !matches!(status, Status::Ok | Status::Pending | Status::Unknown);
         tools.iter().filter(|(item, tool)| tool.sort == sort && bad(item.status)).count()
     };
     let mut parts = Vec::new();

@@ -37,7 +37,7 @@ pub(super) struct Facts {
 impl Facts {
     /// Reads lines from the beginning until the usual things are known.
     pub(super) fn head(&mut self, bytes: &[u8]) {
-        let limits = Limits { line: 512 << 10, string: 4 << 10 };
+        let limits = Limits { line: 512 << 10, payload: 4 << 10, total: 4 << 20 };
         let mut records = Records::small(bytes, limits, bytes.len());
         while let Ok(Some(record)) = records.next() {
             self.head_line(&record);
@@ -55,7 +55,7 @@ impl Facts {
 
     /// Reads the last lines.
     pub(super) fn tail(&mut self, bytes: &[u8]) {
-        let limits = Limits { line: 64 << 10, string: 1 << 10 };
+        let limits = Limits { line: 64 << 10, payload: 1 << 10, total: 64 << 20 };
         let mut records = Records::small(bytes, limits, bytes.len());
         while let Ok(Some(record)) = records.next() {
             self.tail_line(&record);
@@ -68,6 +68,7 @@ impl Facts {
         let (relation, source) = relation_of(&meta);
         let parent = meta.parent_thread_id.clone().or_else(|| spawner(meta.source.as_ref()?));
         let title = self.name.or(self.title).or(self.hint).or(self.likely_title);
+        let title = title.or_else(|| meta.agent_path.clone());
         let latest_cwd = context.as_ref().and_then(|context| context.cwd.clone());
         Summary {
             id: meta.id.or(meta.session_id).map(ThreadId::new),
@@ -90,6 +91,13 @@ impl Facts {
 
     fn head_line(&mut self, record: &Record<'_>) {
         let Ok(line) = Envelope::read(record) else { return };
+        if let (Some(start), Some(at)) =
+            (self.meta.as_ref().and_then(Meta::own_start), line.ordinal)
+            && at < start
+        {
+            // What a sub-agent was given of its parent are not its own words.
+            return;
+        }
         self.first_ms = self.first_ms.or_else(|| line.timestamp.and_then(millis));
         match (line.kind, line.inner) {
             ("session_meta", _) | ("", "header") if self.meta.is_none() => {

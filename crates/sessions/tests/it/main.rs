@@ -13,6 +13,12 @@ mod corruption;
 
 mod drift;
 
+mod mutated;
+
+mod content;
+
+mod told;
+
 mod chain;
 
 mod pages;

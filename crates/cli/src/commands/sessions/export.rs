@@ -1,17 +1,17 @@
 //! `bindery sessions export`.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bindery::sessions::find;
 use bindery::sessions::messages;
-use bindery::sessions::normalise::{Event, Options};
+use bindery::sessions::normalise::{Collector, Event, Options};
 use bindery::sessions::render;
 use bindery::sessions::session::{self, Segment};
 use serde_json::json;
 
+use super::destination::Destination;
 use super::show::around;
 use super::{Context, Roots};
 
@@ -54,12 +54,18 @@ impl Export {
     pub(super) fn run(self, cx: Context<'_>) -> anyhow::Result<ExitCode> {
         let roots = self.roots.paths();
         let file = find::resolve(&self.session, &roots)?;
-        let chain = session::chain(&file.path, &around(&file, &roots));
+        let files = around(&file, &roots);
+        let chain = session::chain(&file.path, &files);
+        if let Some(id) = session::missing_base(&chain, &files) {
+            let id = crate::view::clean::visible(&id).into_owned();
+            writeln!(cx.err, "note: what it continues, thread {id}, is not here")?;
+        }
         match &self.output {
             Some(path) => {
-                let mut out = BufWriter::new(File::create(path)?);
-                self.write(&chain, &mut out)?;
-                out.flush()?;
+                let inputs: Vec<_> = chain.iter().map(|segment| segment.path.as_path()).collect();
+                let mut destination = Destination::open(path, &inputs, &roots)?;
+                self.write(&chain, destination.out())?;
+                destination.keep()?;
             }
             None => self.write(&chain, cx.out)?,
         }
@@ -67,23 +73,69 @@ impl Export {
     }
 
     fn write(&self, chain: &[Segment], out: &mut dyn Write) -> anyhow::Result<()> {
-        let options = Options::default();
         match self.format {
-            Format::Json => {
-                let session = session::load_chain(chain, options)?;
-                serde_json::to_writer(&mut *out, &session.transcript)?;
-                writeln!(out)?;
-            }
-            Format::Messages => {
-                let session = session::load_chain(chain, options)?;
-                let options = messages::Options { setup: self.setup };
-                let all = messages::messages(&session.transcript, options);
-                serde_json::to_writer_pretty(&mut *out, &all)?;
-                writeln!(out)?;
-            }
-            Format::Md | Format::Ndjson => self.stream(chain, options, out)?,
+            Format::Json => self.json(chain, out),
+            Format::Messages => self.messages(chain, out),
+            Format::Md | Format::Ndjson => self.stream(chain, Options::default(), out),
         }
-        Ok(())
+    }
+
+    /// The transcript, of which one turn at a time is in memory.
+    fn json(&self, chain: &[Segment], out: &mut dyn Write) -> anyhow::Result<()> {
+        let (mut failure, mut is_first) = (None, true);
+        let mut collector = Collector::default();
+        write!(out, "{{\"turns\":[")?;
+        let emit = |event: Event| {
+            let Event::Turn { more, .. } = &event else { return };
+            let more = *more;
+            collector.take(event);
+            if more || failure.is_some() {
+                return;
+            }
+            for turn in collector.transcript.turns.drain(..) {
+                let comma = if std::mem::take(&mut is_first) { "" } else { "," };
+                failure = (write!(out, "{comma}").map_err(anyhow::Error::from))
+                    .and_then(|()| Ok(serde_json::to_writer(&mut *out, &turn)?))
+                    .err();
+            }
+        };
+        let (head, _) = session::stream_chain(chain, Options::default(), emit)?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        write!(out, "]")?;
+        if let Some(id) = head.id {
+            write!(out, ",\"threadId\":{}", serde_json::to_string(&id)?)?;
+        }
+        Ok(writeln!(out, "}}")?)
+    }
+
+    /// The messages, of which those of a piece of a turn are in memory.
+    fn messages(&self, chain: &[Segment], out: &mut dyn Write) -> anyhow::Result<()> {
+        let options = messages::Options { setup: self.setup };
+        let (mut failure, mut is_first) = (None, true);
+        write!(out, "[")?;
+        let emit = |event: Event| {
+            let Event::Turn { more, mut turn, .. } = event else { return };
+            if more {
+                // How a turn ended is told with its last piece.
+                turn.errors.clear();
+            }
+            for entry in messages::of_turn(&turn, options) {
+                if failure.is_some() {
+                    return;
+                }
+                let comma = if std::mem::take(&mut is_first) { "\n" } else { ",\n" };
+                failure = (write!(out, "{comma}").map_err(anyhow::Error::from))
+                    .and_then(|()| Ok(serde_json::to_writer_pretty(&mut *out, &entry)?))
+                    .err();
+            }
+        };
+        session::stream_chain(chain, Options::default(), emit)?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        Ok(writeln!(out, "\n]")?)
     }
 
     /// Turn by turn, so that a session of any length can be written.

@@ -6,8 +6,11 @@ use std::process::ExitCode;
 
 use bindery::core::ids::ThreadId;
 use bindery::sessions::catalogue::Catalogue;
+use bindery::sessions::find::Unreadable;
 use bindery::sessions::render;
 use bindery::sessions::summary::{Relation, SessionStatus, Summary};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Context, Roots};
 use crate::view::clean::visible;
@@ -87,6 +90,9 @@ impl List {
         let all = catalogue.list(&roots, self.exact)?;
         let (total, size) = (all.len(), all.iter().map(|summary| summary.size).sum::<u64>());
         let mut rows: Vec<Summary> = all.into_iter().filter(|s| self.fits(s, cx.now)).collect();
+        if matches!(self.sort, Sort::Turns) {
+            catalogue.count(&mut rows, COUNTED);
+        }
         rows.sort_by_key(|summary| std::cmp::Reverse(self.sort.key(summary)));
         let rows = if self.flat { rows.into_iter().map(|s| (0, s)).collect() } else { tree(rows) };
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
@@ -96,6 +102,10 @@ impl List {
             && let Err(error) = catalogue.save(path)
         {
             writeln!(cx.err, "note: summaries are not kept: {error}")?;
+        }
+        for Unreadable { path, why } in catalogue.unreadable() {
+            let path = path.to_string_lossy();
+            writeln!(cx.err, "note: cannot read `{}`: {}", visible(&path), visible(why))?;
         }
         let shown: Vec<_> = depths.into_iter().zip(shown).collect();
         if self.json {
@@ -176,22 +186,28 @@ fn print(
         writeln!(cx.err, "no sessions ({total} looked at)")?;
         return Ok(());
     }
-    let room = cx.style.width.saturating_sub(62).max(16);
-    writeln!(
-        cx.out,
-        "  {:<10} {:>6} {:>7} {:>7}  {:<8}  {:<room$}  where",
-        "updated", "turns", "tokens", "size", "id", "title"
-    )?;
+    let (room, place_room) = columns(cx.style.width);
+    let head = format!(
+        "  {:<10} {:>6} {:>7} {:>7}  {:<8}  {}  {}",
+        "updated",
+        "turns",
+        "tokens",
+        "size",
+        "id",
+        padded("title", room),
+        if place_room > 0 { "where" } else { "" }
+    );
+    writeln!(cx.out, "{}", head.trim_end())?;
     for (depth, row) in rows {
         let updated = if *depth == 0 { age(row.updated_ms, cx.now) } else { String::new() };
         let turns = row.turns.map_or("–".to_owned(), |turns| turns.to_string());
         let tokens = row.tokens.map_or("–".to_owned(), render::quantity);
         let id = row.id.as_ref().map(|id| short(id.as_str())).unwrap_or_default();
-        let title = cut(&title(*depth, row), room);
         let line = format!(
-            "  {updated:<10} {turns:>6} {tokens:>7} {:>7}  {id:<8}  {title:<room$}  {}",
+            "  {updated:<10} {turns:>6} {tokens:>7} {:>7}  {id:<8}  {}  {}",
             render::quantity(row.size),
-            place(row)
+            padded(&cut(&title(*depth, row), room), room),
+            cut(&place(row), place_room)
         );
         writeln!(cx.out, "{}", line.trim_end())?;
     }
@@ -240,13 +256,39 @@ fn place(row: &Summary) -> String {
     format!("{folder}{branch}{archived}")
 }
 
-fn cut(text: &str, width: usize) -> String {
-    let count = text.chars().count();
-    if count <= width {
-        return text.to_owned();
+/// Columns for the title and for the place; a narrow screen has none for the place.
+fn columns(width: usize) -> (usize, usize) {
+    // What stands before the title.
+    let rest = width.saturating_sub(48);
+    match rest {
+        0..30 => (rest.max(8), 0),
+        _ => {
+            let place = (rest / 3).min(28);
+            (rest - place - 2, place)
+        }
     }
-    let head: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{head}…")
+}
+
+fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
+fn cut(text: &str, width: usize) -> String {
+    let text = text.replace(['\n', '\t'], " ");
+    if text.width() <= width {
+        return text;
+    }
+    let mut kept = String::new();
+    for letter in text.chars() {
+        if kept.width() + letter.width().unwrap_or(0) >= width {
+            break;
+        }
+        kept.push(letter);
+    }
+    if width > 0 {
+        kept.push('…');
+    }
+    kept
 }
 
 /// How long ago, in the largest unit.

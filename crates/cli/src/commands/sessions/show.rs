@@ -12,6 +12,8 @@ use bindery::sessions::session;
 
 use super::pager::Pager;
 use super::{Context, Roots};
+use crate::failure::Hinted;
+use crate::view::clean::visible;
 
 /// Show a session
 ///
@@ -113,12 +115,22 @@ impl Show {
         }
         let chain = match self.own {
             true => Vec::new(),
-            false => session::chain(&file.path, &around(file, roots)),
+            false => {
+                let files = around(file, roots);
+                let chain = session::chain(&file.path, &files);
+                if let Some(id) = session::missing_base(&chain, &files) {
+                    let id = visible(&id).into_owned();
+                    writeln!(out, "note: what it continues, thread {id}, is not here\n")?;
+                }
+                chain
+            }
         };
-        let mut failure = None;
+        let (mut failure, mut last, mut found) = (None, 0, false);
         let emit = |event: Event| {
             let Event::Turn { number, turn, .. } = event else { return };
+            last = last.max(number);
             if failure.is_none() && self.turn.is_none_or(|wanted| wanted == number) {
+                found = true;
                 failure = render::terminal(out, Some(number), &turn, style).err();
             }
         };
@@ -126,7 +138,16 @@ impl Show {
             true => session::stream(&file.path, options, emit)?,
             false => session::stream_chain(&chain, options, emit)?,
         };
-        failure.map_or(Ok(()), |error| Err(error.into()))
+        if let Some(error) = failure {
+            return Err(error.into());
+        }
+        match self.turn {
+            Some(wanted) if !found => Err(Hinted::misuse(
+                format!("no turn {wanted}: the session has {last}"),
+                "turns are counted from 1; `--last` shows the last one",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -140,14 +161,26 @@ pub(super) fn around(file: &SessionFile, roots: &[std::path::PathBuf]) -> Vec<Se
     find::files(&places).unwrap_or_default()
 }
 
-/// The lines as they are, except that the terminal is not steered by them.
+/// The lines as they are, except that the terminal is not steered by them: what could is written
+/// as JSON writes it, so that a line still means the same.
 fn raw(path: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut records = Records::new(record::open(path)?, Limits::none());
     while let Some(record) = records.next()? {
-        out.write_all(record.raw)?;
-        out.write_all(b"\n")?;
+        let text = String::from_utf8_lossy(record.raw);
+        let mut rest = text.as_ref();
+        while let Some(at) = rest.find(steers) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            let letter = rest[at..].chars().next().unwrap_or_default();
+            write!(out, "\\u{:04x}", u32::from(letter))?;
+            rest = &rest[at + letter.len_utf8()..];
+        }
+        writeln!(out, "{rest}")?;
     }
     Ok(())
+}
+
+fn steers(letter: char) -> bool {
+    letter != '\t' && visible(letter.encode_utf8(&mut [0; 4])).len() != letter.len_utf8()
 }
 
 fn is_closed(error: &anyhow::Error) -> bool {

@@ -6,6 +6,10 @@ use clap::Parser;
 
 use super::*;
 
+mod exported;
+
+mod shown;
+
 #[derive(Debug, clap::Parser)]
 struct Line {
     #[command(flatten)]

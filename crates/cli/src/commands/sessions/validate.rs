@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bindery::sessions::find;
 use bindery::sessions::render::{bytes, duration};
-use bindery::sessions::validate::Report;
+use bindery::sessions::validate::{Kind, Report};
 
 use super::{Context, Roots};
 
@@ -34,8 +34,12 @@ pub(super) struct Validate {
 impl Validate {
     pub(super) fn run(self, cx: Context<'_>) -> anyhow::Result<ExitCode> {
         let roots = if self.paths.is_empty() { self.roots.paths() } else { self.paths.clone() };
-        let files = find::files(&roots)?;
-        let (begun, mut report, mut unreadable) = (Instant::now(), Report::default(), 0);
+        let find::Survey { files, unreadable: hidden } = find::survey(&roots)?;
+        let (begun, mut report, mut unreadable) = (Instant::now(), Report::default(), hidden.len());
+        for find::Unreadable { path, why } in &hidden {
+            let path = path.to_string_lossy();
+            writeln!(cx.err, "cannot read `{}`: {why}", crate::view::clean::visible(&path))?;
+        }
         for (index, file) in files.iter().enumerate() {
             if cx.style.err.moving && !self.json {
                 write!(cx.err, "\r{}/{} files", index + 1, files.len())?;
@@ -84,10 +88,36 @@ fn print(cx: Context<'_>, report: &Report) -> anyhow::Result<()> {
             finding.line
         )?;
     }
-    let words = match report.lost {
-        0 => "nothing was dropped: what is unknown is shown as cards".to_owned(),
-        lost => format!("{lost} lines are lost: this is a fault in Bindery, please report it"),
-    };
-    writeln!(cx.out, "{words}")?;
+    for words in verdict(report) {
+        writeln!(cx.out, "{words}")?;
+    }
     Ok(())
+}
+
+/// What a reader of these files does not get to see.
+fn verdict(report: &Report) -> Vec<String> {
+    let count = |kind: Kind| {
+        report.findings.iter().filter(|f| f.kind == kind).map(|f| f.count).sum::<u64>()
+    };
+    let mut words = Vec::new();
+    if report.lost > 0 {
+        let lost = report.lost;
+        words.push(format!("{lost} lines are lost: this is a fault in Bindery, please report it"));
+    }
+    if report.text_bytes > 0 {
+        let size = bytes(report.text_bytes);
+        words.push(format!("{size} of text in lines over 256 MiB are not shown"));
+    }
+    if report.payload_bytes > 0 {
+        let size = bytes(report.payload_bytes);
+        words.push(format!("{size} of base64 in lines over 1 MiB are not shown; all text is"));
+    }
+    let fields = count(Kind::UnknownField);
+    if fields > 0 {
+        words.push(format!("{fields} unknown fields are named and not shown"));
+    }
+    if words.is_empty() {
+        words.push("nothing was dropped: what is unknown is shown as cards".to_owned());
+    }
+    words
 }

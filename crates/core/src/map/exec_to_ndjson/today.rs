@@ -130,7 +130,10 @@ fn state(status: Option<&JsonText<'_>>) -> State {
         None | Some("completed") => State::Completed,
         Some("declined") => State::Declined,
         Some("in_progress") => State::Incomplete,
-        Some(_) => State::Failed,
+        Some("failed" | "error" | "errored") => State::Failed,
+        Some("interrupted" | "aborted") => State::Aborted,
+        // A word of a later Codex says neither that it is done nor that it failed.
+        Some(_) => State::Unknown,
     }
 }
 

@@ -27,7 +27,8 @@ pub(super) fn result(result: &ToolResult<'_>, out: &mut Vec<Part>) {
         "exitCode": result.exit_code,
         "result": result.result.map(value),
     });
-    let is_error = result.status == Status::Error;
+    // There is no third way to say it here: what is not known to be good is not told as good.
+    let is_error = result.status != Status::Success;
     out.push(answer(&result.tool_id.decode(), &name, without_nulls(details), is_error));
 }
 
