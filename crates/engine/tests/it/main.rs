@@ -20,6 +20,8 @@ mod tools;
 
 mod fenced;
 
+mod hostile_git;
+
 mod whole;
 
 mod scenario;
