@@ -20,7 +20,13 @@ mod tools;
 
 mod fenced;
 
+mod decisions;
+
+mod shell_words;
+
 mod hostile_git;
+
+mod protected_places;
 
 mod whole;
 
