@@ -2,9 +2,10 @@
 
 mod fenced;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::exec::Command;
+use crate::safety::ProgramSearch;
 use crate::thread::{Approval, Sandbox};
 
 pub use self::fenced::Fenced;
@@ -15,9 +16,19 @@ pub trait Guard: Send + Sync {
     /// Whether a command may run.
     fn decide(&self, asked: &Asked<'_>) -> Decision;
 
-    /// Puts a command behind the fence that `sandbox` describes. One that cannot be fenced in must
-    /// not run, and the words say why.
-    fn fence(&self, command: Command, sandbox: &Sandbox) -> Result<Command, String>;
+    /// Puts a command behind the fence that `sandbox` describes, around `workspace`: the folder of
+    /// the thread, wherever the command itself runs. One that cannot be fenced in must not run,
+    /// and the words say why.
+    fn fence(
+        &self,
+        command: Command,
+        sandbox: &Sandbox,
+        workspace: &Path,
+    ) -> Result<Command, String>;
+
+    /// Folders that neither commands nor patches write in, wherever they lie: the homes of Codex
+    /// and of Bindery, where rules are.
+    fn protected_folders(&self) -> Vec<PathBuf>;
 
     /// A person allowed every command that begins with these words, for good.
     fn remember(&self, prefix: &[String]) -> Result<(), String>;
@@ -38,6 +49,8 @@ pub struct Asked<'a> {
     pub sandbox: &'a Sandbox,
     /// First words that the model proposes to allow for good.
     pub proposed: Option<&'a [String]>,
+    /// Where its programs are found.
+    pub search: &'a ProgramSearch,
 }
 
 /// What becomes of a command.
@@ -66,8 +79,17 @@ pub enum Decision {
 
 /// For machines without a fence: every command is asked for, whatever the policy says, unless full
 /// access was given by name. Who trusts nothing is asked even then.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoFence;
+#[derive(Clone, Debug, Default)]
+pub struct NoFence {
+    protect: Vec<PathBuf>,
+}
+
+impl NoFence {
+    /// `protect` are folders that patches never write in without a question.
+    pub fn new(protect: Vec<PathBuf>) -> Self {
+        Self { protect }
+    }
+}
 
 impl Guard for NoFence {
     fn decide(&self, asked: &Asked<'_>) -> Decision {
@@ -81,8 +103,12 @@ impl Guard for NoFence {
         Decision::Ask { reason: None, prefix: None, fenced: false }
     }
 
-    fn fence(&self, _: Command, _: &Sandbox) -> Result<Command, String> {
+    fn fence(&self, _: Command, _: &Sandbox, _: &Path) -> Result<Command, String> {
         Err("this machine offers no sandbox".to_owned())
+    }
+
+    fn protected_folders(&self) -> Vec<PathBuf> {
+        self.protect.clone()
     }
 
     fn remember(&self, _: &[String]) -> Result<(), String> {

@@ -46,4 +46,6 @@ pub mod service;
 
 pub mod sandbox;
 
+pub mod git;
+
 pub mod safety;

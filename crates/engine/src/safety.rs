@@ -13,12 +13,15 @@ pub mod known_safe;
 
 pub mod rules;
 
+pub mod program_search;
+
 pub mod starlark;
 
 use serde::Deserialize;
 
 use crate::sandbox;
 
+pub use program_search::ProgramSearch;
 pub use rules::{Rules, Verdict};
 
 /// When a person is asked.
@@ -73,6 +76,8 @@ pub struct Question<'a> {
     pub sandboxed: bool,
     /// The prefix that the model proposes to allow for good.
     pub proposed: Option<&'a [String]>,
+    /// Where its programs are found.
+    pub search: &'a ProgramSearch,
 }
 
 /// What is done.
@@ -128,9 +133,14 @@ pub fn decide(question: &Question<'_>) -> Decision {
     match question.rules.strictest(&commands) {
         Some(Verdict::Forbid(reason)) => return Decision::Forbid { reason },
         Some(Verdict::Ask(reason)) => return ask(question, &commands, Cause::Rule(reason)),
-        // A person's own word, so it also holds where there is no sandbox.
-        Some(Verdict::Allow) if question.sandboxed || free || question.escalated => return allowed,
-        Some(Verdict::Allow) => return Decision::Allow { outside: true },
+        // A person's own word, so it also holds where there is no sandbox. It is about a program,
+        // though, and not about any file that a command has put under the program's name.
+        Some(Verdict::Allow) => {
+            let outside = free || question.escalated || !question.sandboxed;
+            if !outside || is_trusted(question, &commands) {
+                return Decision::Allow { outside };
+            }
+        }
         None => {}
     }
     if danger::is_dangerous(question.argv) {
@@ -149,9 +159,20 @@ pub fn decide(question: &Question<'_>) -> Decision {
 }
 
 fn untrusted(question: &Question<'_>, commands: &[Vec<String>]) -> Option<Decision> {
+    // A repository's configuration can make git run programs, which only a sandbox confines.
+    let free = *question.policy == sandbox::Policy::FullAccess;
+    let reads = |command: &Vec<String>| {
+        known_safe::is_safe(command) && !(free && known_safe::obeys_configuration(command))
+    };
     let asks = question.approval == ApprovalPolicy::Untrusted
-        && !commands.iter().all(|command| known_safe::is_safe(command));
+        && !(commands.iter().all(reads) && is_trusted(question, commands));
     asks.then(|| ask(question, commands, Cause::Untrusted))
+}
+
+/// Whether the names of all programs lead to files that no command has put there.
+fn is_trusted(question: &Question<'_>, commands: &[Vec<String>]) -> bool {
+    let programs = commands.iter().map(Vec::as_slice).chain([question.argv]);
+    programs.flat_map(<[String]>::first).all(|program| question.search.trusts(program))
 }
 
 /// Asks, or refuses where nobody may be asked.

@@ -16,6 +16,10 @@ pub mod environment;
 
 pub mod roots;
 
+mod protected;
+
+mod known_roots;
+
 mod bubblewrap;
 
 mod egress;
@@ -38,16 +42,18 @@ use crate::exec::Command;
 use self::plan::{NetworkAccess, Plan};
 pub use egress::Egress;
 pub use inside::{SUBCOMMAND, enter};
+pub use known_roots::KnownRoots;
 pub use mechanism::{Mechanism, REQUIRE, missing};
 pub use placeholder::Placeholder;
-pub use roots::{PROTECTED, WritableRoots};
+pub use protected::PROTECTED;
+pub use roots::WritableRoots;
 
 /// What a command may touch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// It may read, and write nowhere.
     ReadOnly,
-    /// It may write in the folder it runs in, and in these.
+    /// It may write in the thread's folder, and in these.
     WorkspaceWrite {
         /// Further folders.
         roots: Vec<PathBuf>,
@@ -63,7 +69,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Writing in the folder it runs in, without network.
+    /// Writing in the thread's folder, without network.
     pub fn workspace_write() -> Self {
         Self::WorkspaceWrite {
             roots: Vec::new(),
@@ -117,6 +123,13 @@ pub enum SandboxError {
     /// The proxy for a command's network cannot be started.
     #[error("cannot start the proxy for the command's network: {0}")]
     Egress(std::io::Error),
+    /// A root leads elsewhere than when the thread began.
+    #[error(
+        "`{}` is not the folder any more that it was when the thread began; move it back, or \
+         start a new thread",
+        .0.display()
+    )]
+    RootReplaced(PathBuf),
     /// A folder cannot be looked at.
     #[error("cannot look at `{}`: {source}", path.display())]
     Look {
@@ -219,14 +232,30 @@ impl Sandbox {
         }
     }
 
-    /// Limits a command to a policy. Full access leaves it as it is.
-    pub fn wrap(&self, mut command: Command, policy: &Policy) -> Result<Command, SandboxError> {
+    /// Folders that are kept read-only wherever they lie.
+    pub(crate) fn protected_folders(&self) -> &[PathBuf] {
+        &self.protect
+    }
+
+    /// Limits a command that runs in the folder of its thread.
+    pub fn wrap(&self, command: Command, policy: &Policy) -> Result<Command, SandboxError> {
+        let workspace = command.cwd.clone();
+        self.wrap_around(command, policy, &workspace)
+    }
+
+    /// Limits a command to a policy, for a thread whose folder is `workspace`. Where the command
+    /// runs does not matter: the model chooses that. Full access leaves it as it is.
+    pub fn wrap_around(
+        &self,
+        mut command: Command,
+        policy: &Policy,
+        workspace: &Path,
+    ) -> Result<Command, SandboxError> {
         if *policy == Policy::FullAccess {
             return Ok(command);
         }
-        let tmpdir = command.env.get(std::ffi::OsStr::new("TMPDIR")).map(PathBuf::from);
-        let roots =
-            WritableRoots::of(policy, &command.cwd, tmpdir.as_deref(), self.protect.clone())?;
+        let tmpdir = roots::temporary_folder();
+        let roots = WritableRoots::of(policy, workspace, tmpdir.as_deref(), self.protect.clone())?;
         let network = self.open_network(&mut command, policy)?;
         let plan = Plan::new(&command, network, &roots, &self.hidden, self.mounts())?;
         let supervisor = match &self.mechanism {

@@ -27,7 +27,7 @@ use tokio_util::task::TaskTracker;
 pub use self::error::ThreadError;
 pub use self::journal::{Entry, Journal, JournalError, NoJournal};
 pub(crate) use self::mailbox::Mailbox;
-pub use self::permit::{Approval, Granular, Sandbox};
+pub use self::permit::{Approval, ApprovalsReviewer, Granular, Sandbox};
 pub use self::settings::{
     Clock, DynamicTool, Limits, Makings, Overrides, Standing, ThreadSettings, TurnInput,
     system_clock,

@@ -26,6 +26,9 @@ mod shell;
 
 mod view_image;
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -34,10 +37,11 @@ use serde::de::DeserializeOwned;
 pub(crate) use self::plan::read as read_plan;
 pub(crate) use self::router::Router;
 pub(crate) use self::session::{Session, Step};
-use crate::guard::Guard;
+use crate::guard::{self, Guard};
 use crate::item::Output;
 use crate::model::ToolSpec;
 use crate::prompter::Profile;
+use crate::sandbox::roots;
 use crate::thread::Standing;
 use crate::turn::Core;
 use crate::turn::voice::Voice;
@@ -95,13 +99,36 @@ pub(crate) struct Cx {
 
 impl Cx {
     pub(crate) fn new(core: &Core, profile: &Profile, voice: &Voice) -> Self {
-        Self {
+        let cx = Self {
             voice: voice.clone(),
             standing: core.standing.clone(),
             profile: profile.clone(),
             session: Arc::clone(&core.session),
             guard: Arc::clone(&core.makings.guard),
-        }
+        };
+        // Remembers what roots lead to that the turn names for the first time. One that leads
+        // elsewhere now is told when a command or a patch needs it.
+        let _ = cx.verify_roots();
+        cx
+    }
+
+    /// Says which writable folder of the thread is not the one any more that it was.
+    fn verify_roots(&self) -> Result<(), String> {
+        self.session.verify_roots(&self.standing)
+    }
+
+    /// Folders whose files commands can have written, or that came with the project.
+    fn writable_folders(&self) -> Vec<PathBuf> {
+        let policy = guard::policy(&self.standing.sandbox);
+        let tmpdir = roots::temporary_folder();
+        let roots = roots::paths(&policy, &self.standing.cwd, tmpdir.as_deref());
+        let roots = roots.into_iter().map(|(path, _)| path);
+        roots.chain([self.standing.cwd.clone()]).collect()
+    }
+
+    /// The environment of commands.
+    fn command_env(&self) -> BTreeMap<OsString, OsString> {
+        env::of_commands(&self.session.environment, &self.writable_folders())
     }
 
     /// Tells the turn's diff, if it changed since it was told last.

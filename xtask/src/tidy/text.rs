@@ -14,10 +14,28 @@ const WORDS: &[(&str, &str)] = &[
     (concat!("#[ig", "nore"), "a test that does not run"),
 ];
 
+/// How git is started. Only one place of the product does: a repository can make git run programs.
+const GIT: &str = "Command::new(\"git\")";
+
 /// Checks first lines and words.
 pub fn check(tree: &Tree) -> Vec<Breach> {
     let first = tree.rust().filter_map(first_line);
-    first.chain(tree.files().flat_map(words)).collect()
+    let git = tree.rust().filter(|source| is_product(&source.path)).flat_map(starts_of_git);
+    first.chain(git).chain(tree.files().flat_map(words)).collect()
+}
+
+/// Tests and the house's own tasks work in repositories that they made themselves.
+fn is_product(path: &str) -> bool {
+    let within = path.strip_prefix("crates/").and_then(|path| path.split_once('/'));
+    within.is_some_and(|(name, file)| name != "testkit" && file.starts_with("src/"))
+}
+
+fn starts_of_git(source: &Source) -> impl Iterator<Item = Breach> {
+    let lines = source.text.lines().zip(1..).filter(|(line, _)| line.contains(GIT));
+    lines.map(|(_, number)| {
+        let why = "git is started through `RepositoryView` of the engine only";
+        Breach::at_line(Rule::Word, &source.path, number, format!("`{GIT}`: {why}"))
+    })
 }
 
 fn first_line(source: &Source) -> Option<Breach> {
@@ -49,6 +67,21 @@ mod tests {
 
     fn breaches(path: &str, text: &str) -> Vec<String> {
         check(&Tree::of(&[(path, text)])).iter().map(Breach::to_string).collect()
+    }
+
+    #[test]
+    fn a_git_of_ones_own_is_found() {
+        let text = format!("//! A file.\nlet git = {GIT};\n");
+        for path in ["crates/cli/src/a.rs", "crates/engine/src/git.rs"] {
+            let expected = format!(
+                "{path}:2: `{GIT}`: git is started through `RepositoryView` of the engine only \
+                 [Word]"
+            );
+            assert_eq!(breaches(path, &text), [expected]);
+        }
+        for path in ["crates/cli/tests/a.rs", "crates/testkit/src/a.rs", "xtask/src/a.rs"] {
+            assert_eq!(breaches(path, &text), [""; 0], "{path}");
+        }
     }
 
     #[test]

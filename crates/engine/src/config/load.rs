@@ -14,6 +14,7 @@ use super::{
     SandboxMode, SandboxSettings, Truncation, Trust, WireApi, project, shell,
 };
 use crate::sandbox::environment::EnvironmentPolicy;
+use crate::thread::ApprovalsReviewer;
 
 /// Everything the engine is told before it starts.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Config {
     pub catalogue: Catalogue,
     /// When somebody is asked first.
     pub approval_policy: ApprovalPolicy,
+    /// Who answers then.
+    pub approvals_reviewer: ApprovalsReviewer,
     /// What commands may touch.
     pub sandbox: SandboxSettings,
     /// Whether commands with network access reach the services of this machine.
@@ -177,6 +180,7 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
     let (sandbox, loopback) = sandbox(&mut reader, trust, cwd)?;
     Ok(Config {
         approval_policy: approval(&mut reader, trust)?,
+        approvals_reviewer: reader.take("approvals_reviewer")?.unwrap_or_default(),
         sandbox,
         loopback,
         effort: reader.take("model_reasoning_effort")?,

@@ -52,8 +52,9 @@ impl Fenced {
 
     /// With a sandbox that was found before.
     pub fn with(mechanism: Mechanism) -> Self {
+        let protect = mechanism.protected_folders().to_vec();
         let found = OnceLock::from(mechanism);
-        Self { found, ..Self::new(PathBuf::new(), Vec::new()) }
+        Self { found, ..Self::new(PathBuf::new(), protect) }
     }
 
     /// With the rules of our own file, where new ones are kept, and of Codex's folder.
@@ -104,6 +105,7 @@ impl Guard for Fenced {
             escalated: asked.escalated,
             sandboxed: limited && self.mechanism().can_limit(&policy),
             proposed: asked.proposed,
+            search: asked.search,
         };
         match safety::decide(&question) {
             safety::Decision::Allow { outside } => Decision::Allow { fenced: !outside },
@@ -114,15 +116,24 @@ impl Guard for Fenced {
         }
     }
 
-    fn fence(&self, command: Command, sandbox: &Sandbox) -> Result<Command, String> {
-        let policy = policy(sandbox);
-        self.mechanism().wrap(command, &policy).map_err(|error| error.to_string())
+    fn fence(
+        &self,
+        command: Command,
+        sandbox: &Sandbox,
+        workspace: &Path,
+    ) -> Result<Command, String> {
+        let wrapped = self.mechanism().wrap_around(command, &policy(sandbox), workspace);
+        wrapped.map_err(|error| error.to_string())
+    }
+
+    fn protected_folders(&self) -> Vec<PathBuf> {
+        self.protect.clone()
     }
 
     fn remember(&self, prefix: &[String]) -> Result<(), String> {
         match &self.own {
             Some(file) => allow_for_good(file, prefix).map_err(|error| error.to_string()),
-            None => NoFence.remember(prefix),
+            None => NoFence::default().remember(prefix),
         }
     }
 }
@@ -149,12 +160,14 @@ pub(crate) fn policy(sandbox: &Sandbox) -> Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::safety::ProgramSearch;
     use crate::sandbox::Mechanism as Kind;
 
     fn decide(kind: Kind, sandbox: &Sandbox, approval: Approval, escalated: bool) -> Decision {
         let argv = ["make".to_owned()];
         let cwd = Path::new("/");
-        let asked = Asked { argv: &argv, cwd, escalated, approval, sandbox, proposed: None };
+        let (search, proposed) = (&ProgramSearch::default(), None);
+        let asked = Asked { argv: &argv, cwd, escalated, approval, sandbox, proposed, search };
         match Fenced::with(Mechanism::with(kind, PathBuf::new(), Vec::new())).decide(&asked) {
             Decision::Ask { fenced, .. } => Decision::Ask { reason: None, prefix: None, fenced },
             decision => decision,

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+pub(crate) use self::ask::STATUS;
 use super::environment::escape;
 use super::section::{Section, SectionKind, Snapshot};
 
@@ -108,11 +109,6 @@ impl Git {
         lines.push("</git_context>".to_owned());
         lines.join("\n")
     }
-}
-
-/// Git in a folder, fit for a repository that nobody trusts; the caller sets the time.
-pub(crate) fn command(cwd: &Path, args: &[&str]) -> std::process::Command {
-    ask::git(cwd, args)
 }
 
 /// Whether a change of this line is worth telling. Heads and counts move with every edit the

@@ -2,6 +2,7 @@
 
 use super::context::ThreadScene;
 use crate::config::{ApprovalPolicy, SandboxMode};
+use crate::sandbox::PROTECTED;
 
 /// How the block begins. Codex's own wrapper, so that whoever reads a session knows it for one.
 pub(super) const OPENING: &str = "<permissions instructions>";
@@ -9,25 +10,29 @@ const CLOSING: &str = "</permissions instructions>";
 
 /// The block.
 pub fn text(scene: &ThreadScene) -> String {
-    let mut sentences = vec![files(scene.sandbox.mode).to_owned()];
+    let mut sentences = vec![files(scene.sandbox.mode)];
     sentences.extend(roots(scene));
     sentences.push(network(scene.sandbox.network()).to_owned());
     sentences.push(approval(scene).to_owned());
     format!("{OPENING}\n{}\n{CLOSING}", sentences.join("\n"))
 }
 
-fn files(mode: SandboxMode) -> &'static str {
+fn files(mode: SandboxMode) -> String {
     match mode {
         SandboxMode::ReadOnly => {
-            "Files (`read-only`): commands can read everything and change nothing."
+            "Files (`read-only`): commands can read everything and change nothing.".to_owned()
         }
         SandboxMode::WorkspaceWrite => {
-            "Files (`workspace-write`): commands can read everything, and change what is in the \
-             workspace; `.git`, `.codex`, `.agents` and `.aws` in it can only be read."
+            let names = PROTECTED.map(|name| format!("`{name}`")).join(", ");
+            format!(
+                "Files (`workspace-write`): commands can read everything, and change what is in \
+                 the workspace; {names} in it can only be read."
+            )
         }
         SandboxMode::DangerFullAccess => {
             "Files (`danger-full-access`): there is no sandbox; commands can read and change \
              whatever the user can. Take care outside the workspace."
+                .to_owned()
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What a target comes to in a repository: the words that the reviewer is asked with, or nothing.
 
 use std::path::Path;
-use std::process::Stdio;
 
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::target::Target;
+use crate::git::RepositoryView;
 use crate::prompt::git;
 
 /// Bytes of git's answers that are read; names of commits are shorter.
@@ -37,7 +37,7 @@ pub(super) async fn look(target: &Target, cwd: &Path) -> Result<Scope, String> {
 }
 
 async fn uncommitted(cwd: &Path) -> Scope {
-    let status = ask(cwd, &["status", "--porcelain=v1", "-z", "--untracked-files=normal"]).await;
+    let status = ask(cwd, &git::STATUS).await;
     match status {
         Some((0, changes)) if changes.is_empty() => {
             Scope::Nothing("There is nothing to review: everything is committed.".to_owned())
@@ -65,7 +65,8 @@ async fn against(branch: &str, cwd: &Path) -> Result<Scope, String> {
         Some(_) => return Err(format!("this branch and `{branch}` have no commit in common")),
         None => base,
     };
-    let diff = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", &merge_base];
+    let plain = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+    let diff: Vec<&str> = plain.into_iter().chain([merge_base.as_str()]).collect();
     if let Some((0, _)) = ask(cwd, &diff).await {
         let words = format!("There is nothing to review: no file differs from `{branch}`.");
         return Ok(Scope::Nothing(words));
@@ -105,8 +106,8 @@ async fn ask(cwd: &Path, args: &[&str]) -> Said {
 }
 
 async fn run(cwd: &Path, args: &[&str]) -> Said {
-    let mut git = Command::from(git::command(cwd, args));
-    let mut child = git.stdout(Stdio::piped()).kill_on_drop(true).spawn().ok()?;
+    let view = RepositoryView::open(cwd)?;
+    let mut child = Command::from(view.command(args)).kill_on_drop(true).spawn().ok()?;
     let mut said = Vec::new();
     let mut out = child.stdout.take()?;
     (&mut out).take(MOST).read_to_end(&mut said).await.ok()?;

@@ -25,7 +25,7 @@ fn dangerous(argv: &[String], depth: usize) -> bool {
         return true;
     }
     let name = script::name(program);
-    let scripts = shell_scripts(name, arguments);
+    let scripts = scripts(name, arguments);
     removes(name, arguments)
         || scripts.iter().any(|text| in_script(text, depth + 1))
         || (WRAPPERS.contains(&name)
@@ -48,15 +48,20 @@ fn removes(name: &str, arguments: &[String]) -> bool {
 }
 
 /// Arguments that are scripts: all of a shell's that has `-c` in some form, for the order of its
-/// options is not known.
-fn shell_scripts<'a>(name: &str, arguments: &'a [String]) -> Vec<&'a String> {
+/// options is not known; and all of `eval`'s together, as it puts them together itself.
+fn scripts(name: &str, arguments: &[String]) -> Vec<String> {
     let is_flag = |argument: &&String| argument.starts_with('-') || argument.starts_with('+');
-    let shell = script::of_shell(&[name.to_owned(), "-c".to_owned(), String::new()]).is_some();
+    let call = [name.to_owned(), "-c".to_owned(), String::new()];
+    let shell = script::script_argument(&call).is_some();
     let takes = shell && arguments.iter().any(|one| is_flag(&one) && one.contains('c'));
-    if takes || SCRIPTS.contains(&name) {
-        return arguments.iter().filter(|one| !is_flag(one)).collect();
+    if !takes && !SCRIPTS.contains(&name) {
+        return Vec::new();
     }
-    Vec::new()
+    let mut scripts: Vec<String> = arguments.iter().filter(|one| !is_flag(one)).cloned().collect();
+    if !shell {
+        scripts.push(arguments.join(" "));
+    }
+    scripts
 }
 
 fn in_script(text: &str, depth: usize) -> bool {

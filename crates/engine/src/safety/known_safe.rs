@@ -1,48 +1,73 @@
 //! Commands that are known to only read; all others are asked about in folders nobody trusts.
+//!
+//! A command is known with its options: an option that is not on the list may write a file or run
+//! a program, in this version or in the next one, and so makes the command an unknown one.
+
+mod git;
+
+mod options;
+
+use options::Options;
 
 use super::script;
 
-/// Whatever their arguments are.
-const ALWAYS: [&str; 25] = [
-    "cat", "cd", "cut", "echo", "expr", "false", "grep", "head", "id", "ls", "nl", "numfmt",
-    "paste", "pwd", "rev", "seq", "stat", "tac", "tail", "tr", "true", "uname", "uniq", "wc",
-    "whoami",
+/// Predicates of `find` that only look, and take no argument.
+#[rustfmt::skip]
+const FIND_PLAIN: [&str; 27] = [
+    "-H", "-L", "-P", "-a", "-and", "-d", "-daystart", "-depth", "-empty", "-executable", "-false",
+    "-follow", "-ls", "-mount", "-noleaf", "-not", "-o", "-or", "-print", "-print0", "-prune",
+    "-quit", "-readable", "-true", "-writable", "-xdev", "-nouser",
 ];
 
-/// Arguments of `find` that do more than look.
-const FIND: [&str; 9] =
-    ["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf"];
+/// Predicates of `find` that only look, and take one.
+#[rustfmt::skip]
+const FIND_VALUED: [&str; 29] = [
+    "-amin", "-anewer", "-atime", "-cmin", "-cnewer", "-ctime", "-fstype", "-gid", "-group",
+    "-ilname", "-iname", "-inum", "-ipath", "-iregex", "-links", "-lname", "-maxdepth",
+    "-mindepth", "-mmin", "-mtime", "-name", "-newer", "-path", "-perm", "-regex", "-regextype",
+    "-size", "-type", "-user",
+];
 
 /// Whether it is one.
 pub fn is_safe(argv: &[String]) -> bool {
     let [program, arguments @ ..] = argv else { return false };
-    let has = |flags: &[&str]| arguments.iter().any(|one| flags.contains(&one.as_str()));
-    let begins =
-        |flags: &[&str]| arguments.iter().any(|one| flags.iter().any(|flag| one.starts_with(flag)));
     match program.as_str() {
-        // Its second file is written to.
-        "uniq" => arguments.iter().filter(|one| !one.starts_with('-')).count() < 2,
-        name if ALWAYS.contains(&name) => true,
-        "which" => true,
-        "base64" => !begins(&["-o", "--output"]),
-        "find" => !has(&FIND),
-        "rg" => {
-            !has(&["-z", "--search-zip"])
-                && !begins(&["--pre", "--hostname-bin"])
-                && !clustered(arguments)
-        }
+        // They know no options that do anything else.
+        "echo" | "expr" | "false" | "true" | "whoami" | "rev" => true,
+        "find" => only_looks(arguments),
         "sed" => prints_lines(arguments),
-        "git" => reads_history(arguments),
-        _ => script::of_shell(argv).and_then(script::plain).is_some_and(|commands| {
-            commands.iter().all(|command| script::of_shell(command).is_none() && is_safe(command))
-        }),
+        "git" => git::only_reads(arguments),
+        name => match Options::of(name) {
+            Some(options) => options.allow(arguments),
+            None => script::of_shell(argv).and_then(script::plain).is_some_and(|commands| {
+                let plain = |one: &Vec<String>| script::script_argument(one).is_none();
+                commands.iter().all(|command| plain(command) && is_safe(command))
+            }),
+        },
     }
 }
 
-/// `-iz` and its like.
-fn clustered(arguments: &[String]) -> bool {
-    let short = arguments.iter().filter(|one| one.starts_with('-') && !one.starts_with("--"));
-    short.clone().any(|one| one.contains('z'))
+/// Whether a program that only reads by its arguments may run another by its configuration.
+pub(super) fn obeys_configuration(argv: &[String]) -> bool {
+    argv.first().is_some_and(|program| program == "git")
+}
+
+fn only_looks(arguments: &[String]) -> bool {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let name = argument.as_str();
+        let known = match name {
+            "(" | ")" | "!" | "," => true,
+            _ if FIND_PLAIN.contains(&name) => true,
+            // Nothing after it leaves find itself to complain.
+            _ if FIND_VALUED.contains(&name) => arguments.next().is_some(),
+            _ => !name.starts_with('-'),
+        };
+        if !known {
+            return false;
+        }
+    }
+    true
 }
 
 /// `sed -n 3p` or `sed -n 3,9p`, of one file.
@@ -56,21 +81,4 @@ fn prints_lines(arguments: &[String]) -> bool {
         None => number(range),
     };
     flag == "-n" && numbers && file_is_none
-}
-
-/// The word must come first: options before it can make git run other programs.
-fn reads_history(arguments: &[String]) -> bool {
-    let [word, rest @ ..] = arguments else { return false };
-    let harmful = ["--output", "--ext-diff", "--textconv", "--exec", "-c", "-C", "--git-dir"];
-    let harmless = rest.iter().all(|one| !harmful.iter().any(|flag| one.starts_with(flag)));
-    match word.as_str() {
-        "status" | "log" | "diff" | "show" => harmless,
-        "branch" => rest.iter().all(|one| {
-            matches!(
-                one.as_str(),
-                "-a" | "-r" | "-v" | "-vv" | "--all" | "--list" | "--show-current"
-            )
-        }),
-        _ => false,
-    }
 }

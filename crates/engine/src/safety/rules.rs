@@ -241,7 +241,8 @@ pub(super) fn proposal(wish: Option<&[String]>, commands: &[Vec<String>]) -> Opt
 pub fn is_broad(prefix: &[String]) -> bool {
     let [program, rest @ ..] = prefix else { return true };
     let wide = BROAD.contains(&script::name(program));
-    wide && rest.iter().all(|word| word.starts_with('-')) || script::of_shell(prefix).is_some()
+    wide && rest.iter().all(|word| word.starts_with('-'))
+        || script::script_argument(prefix).is_some()
 }
 
 /// Adds a rule that allows a prefix to our own file, and leaves the rest of the file as it was.

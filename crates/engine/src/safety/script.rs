@@ -1,7 +1,12 @@
 //! Reads a shell script into its plain commands, where it is made of nothing else.
 
+mod plain;
+
+use std::path::Path;
+
 use tree_sitter::{Node, Tree};
 
+use crate::exec::shell;
 use crate::syntax;
 
 /// Shells whose `-c` is read.
@@ -15,11 +20,18 @@ pub fn commands(argv: &[String]) -> Vec<Vec<String>> {
     of_shell(argv).and_then(plain).unwrap_or_else(|| vec![argv.to_vec()])
 }
 
-/// The script of `bash -lc …` and its like.
+/// The script of `bash -lc …` and its like. The shell must be a known one: a program that only
+/// has the name of a shell does with the script what it likes.
 pub(super) fn of_shell(argv: &[String]) -> Option<&str> {
+    let known = |shell: &str| !shell.contains('/') || shell::is_known(Path::new(shell));
+    script_argument(argv).filter(|_| known(&argv[0]))
+}
+
+/// The same for any program that has the name of a shell. Good for refusing, not for allowing.
+pub(super) fn script_argument(argv: &[String]) -> Option<&str> {
     let [shell, flag, script] = argv else { return None };
-    let known = SHELLS.contains(&name(shell));
-    (known && matches!(flag.as_str(), "-c" | "-lc")).then_some(script.as_str())
+    let named = SHELLS.contains(&name(shell));
+    (named && matches!(flag.as_str(), "-c" | "-lc")).then_some(script.as_str())
 }
 
 /// The last part of a program's path.
@@ -36,62 +48,17 @@ pub(super) fn parse(script: &str) -> Option<Tree> {
 
 /// Plain words joined by `&&`, `||`, `;` and `|`; `None` if there is anything else.
 pub fn plain(script: &str) -> Option<Vec<Vec<String>>> {
-    let tree = parse(script)?;
-    let root = tree.root_node();
-    if root.has_error() {
+    if script.len() > MOST {
         return None;
     }
-    let mut commands = Vec::new();
-    let mut open = vec![root];
-    while let Some(node) = open.pop() {
-        match node.kind() {
-            "program" | "list" | "pipeline" => {
-                let mut cursor = node.walk();
-                let mut children: Vec<_> = node.children(&mut cursor).collect();
-                children.reverse();
-                open.extend(children);
-            }
-            "command" => commands.push(command(node, script)?),
-            "&&" | "||" | ";" | "|" | "\n" => {}
-            _ => return None,
-        }
-    }
-    (!commands.is_empty()).then_some(commands)
-}
-
-fn command(node: Node<'_>, script: &str) -> Option<Vec<String>> {
-    let mut cursor = node.walk();
-    let words = node.children(&mut cursor).map(|child| match child.kind() {
-        "command_name" => word(child.child(0)?, script),
-        _ => word(child, script),
-    });
-    words.collect()
-}
-
-/// A word as the program will see it; `None` if the shell would change it first.
-fn word(node: Node<'_>, script: &str) -> Option<String> {
-    let text = node.utf8_text(script.as_bytes()).ok()?;
-    match node.kind() {
-        "word" | "number" => {
-            let changed = |c: char| "\\{}*?[]~$`!#\"'()<>&|;".contains(c) || c.is_control();
-            (!text.contains(changed)).then(|| text.to_owned())
-        }
-        "raw_string" => Some(text.strip_prefix('\'')?.strip_suffix('\'')?.to_owned()),
-        "string" => {
-            let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-            (!inner.contains(['\\', '$', '`', '!', '"'])).then(|| inner.to_owned())
-        }
-        "concatenation" => {
-            let mut cursor = node.walk();
-            node.children(&mut cursor).map(|child| word(child, script)).collect()
-        }
-        _ => None,
-    }
+    plain::read(script)
 }
 
 /// Every command of a script, however deep, its words as far as they can be known. `None` if the
 /// script cannot be read.
 pub(super) fn all(script: &str) -> Option<Vec<Vec<String>>> {
+    // The shell takes a line's end after a backslash out before it reads anything else.
+    let script = &script.replace("\\\n", "");
     let tree = parse(script)?;
     let root = tree.root_node();
     let mut found = Vec::new();

@@ -6,7 +6,32 @@ use std::ffi::OsString;
 use serde::Deserialize;
 
 /// Names of secrets, as patterns. Codex 0.166 knows the first three, and leaves them in.
-const SECRETS: [&str; 5] = ["*KEY*", "*SECRET*", "*TOKEN*", "*PASSWORD*", "*CREDENTIAL*"];
+#[rustfmt::skip]
+const SECRETS: [&str; 27] = [
+    "*KEY*", "*SECRET*", "*TOKEN*", "*PASSW*", "*CREDENTIAL*", "*PASS", "*_PASS*", "*PASSPHRASE*",
+    "*_CREDS*", "*_PAT", "*_PAT_*", "PAT", "*AUTH*", "*_DSN", "DSN", "*DATABASE_UR*", "*DB_UR*",
+    "*MONGO*_UR*", "*REDIS*_UR*", "*CONNECTION_STRING*", "*CONNSTR*", "*COOKIE*", "*JWT*",
+    "*BEARER*", "*PRIVATE*", "*WEBHOOK*", "*SIGNATURE*",
+];
+
+/// Names that look like secrets and are none. An agent's socket is among them: without it git
+/// reaches no remote by SSH, and it signs, but gives no key away.
+const NO_SECRETS: [&str; 5] =
+    ["SSH_AUTH_SOCK", "XAUTHORITY", "GIT_AUTHOR_*", "*_AUTHOR", "*_AUTHORS"];
+
+/// How secrets begin, whatever the name of their variable.
+const SECRET_VALUES: [&str; 10] = [
+    "-----BEGIN",
+    "sk-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+];
 
 /// Without these hardly anything runs.
 const CORE: [&str; 11] =
@@ -56,7 +81,7 @@ impl EnvironmentPolicy {
             Inherit::None => BTreeMap::new(),
         };
         if !self.ignore_default_excludes {
-            env.retain(|name, _| !any(&SECRETS, name));
+            env.retain(|name, value| !is_secret(name, value));
         }
         env.retain(|name, _| !any(&self.exclude, name));
         env.extend(self.set.iter().map(|(name, value)| (name.into(), value.into())));
@@ -65,6 +90,28 @@ impl EnvironmentPolicy {
         }
         env
     }
+}
+
+fn is_secret(name: &OsString, value: &OsString) -> bool {
+    let text = value.to_string_lossy();
+    (any(&SECRETS, name) && !any(&NO_SECRETS, name))
+        || SECRET_VALUES.iter().any(|start| text.trim_start().starts_with(start))
+        || holds_password(&text)
+}
+
+/// Whether there is an address with a password in it: `scheme://user:password@host`.
+fn holds_password(text: &str) -> bool {
+    text.match_indices("://").any(|(at, mark)| {
+        let rest = &text[at + mark.len()..];
+        let end = rest.find(|c: char| c.is_whitespace() || "/?#".contains(c));
+        let host = &rest[..end.unwrap_or(rest.len())];
+        if let Some((user, _)) = host.rsplit_once('@') {
+            return user.split_once(':').is_some_and(|(_, secret)| !secret.is_empty());
+        }
+        // A password may hold a slash that should have been escaped; a port is none.
+        let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        host.split_once(':').is_some_and(|(_, secret)| !is_port(secret) && rest.contains('@'))
+    })
 }
 
 fn any(patterns: &[impl AsRef<str>], name: &OsString) -> bool {
@@ -117,6 +164,46 @@ mod tests {
         assert_eq!(left(&policy), "FOO1 HOME KEEP PATH");
         let told = EnvironmentPolicy { ignore_default_excludes: true, ..policy };
         assert_eq!(left(&told), "DB_PASSWORD FOO1 HOME KEEP OPENAI_API_KEY PATH gh_token");
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_names_and_by_their_values() {
+        let secret = |name: &str, value: &str| is_secret(&name.into(), &value.into());
+        #[rustfmt::skip]
+        let names = [
+            "DATABASE_URL", "PGPASSWORD", "SMTP_PASS", "DB_PASS_RO", "GITHUB_PAT", "SENTRY_DSN",
+            "NPM_CONFIG__AUTH", "npm_config__auth", "BASIC_AUTH", "SSHPASS", "MYSQL_PWD_PASSWD",
+            "AZURE_STORAGE_CONNECTION_STRING", "REDIS_URL", "MONGODB_URI", "SLACK_WEBHOOK_URL",
+            "GPG_PASSPHRASE", "SESSION_COOKIE", "AWS_SECRET_ACCESS_KEY", "MY_JWT",
+        ];
+        for name in names {
+            assert!(secret(name, "x"), "{name}");
+        }
+        let values = [
+            "https://me:hunter2@example.org/x",
+            "postgres://u:p@/db",
+            "amqp://u:p%2F@h",
+            "http://u:a/b@host",
+            "one https://a.b/ two redis://:pw@host:1/0",
+            "ghp_abc",
+            "-----BEGIN OPENSSH PRIVATE KEY-----",
+        ];
+        for value in values {
+            assert!(secret("PLAIN", value), "{value}");
+        }
+        for name in ["SSH_AUTH_SOCK", "XAUTHORITY", "GIT_AUTHOR_NAME", "PATH", "PWD", "PATTERN"] {
+            assert!(!secret(name, "/x"), "{name}");
+        }
+        let plain = [
+            "https://example.org:8080/a@b",
+            "ssh://git@github.com/x",
+            "http://proxy:3128",
+            "a:b@c",
+            "file:///x",
+        ];
+        for value in plain {
+            assert!(!secret("PLAIN", value), "{value}");
+        }
     }
 
     #[test]

@@ -8,13 +8,11 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
-use super::{Policy, SandboxError};
-
-/// Entries of a root that stay read-only: from them programs are run later, or rules are read.
-pub const PROTECTED: [&str; 4] = [".git", ".codex", ".agents", ".bindery"];
+use super::{Policy, SandboxError, protected};
 
 /// More links than this are a circle.
 const LINKS: usize = 40;
@@ -26,6 +24,8 @@ pub struct WritableRoots {
     /// Everywhere, with full access.
     everywhere: bool,
     protect: Vec<PathBuf>,
+    /// What is protected in the roots, looked for when it is first needed.
+    found: OnceLock<Vec<PathBuf>>,
 }
 
 /// One of them, with links resolved.
@@ -57,29 +57,19 @@ pub enum PathError {
 }
 
 impl WritableRoots {
-    /// The roots of a policy for a command that runs in `cwd`. Those that are not there are left
-    /// out: nothing can be written in them.
+    /// The roots of a policy for a thread whose folder is `workspace`. Those that are not there
+    /// are left out: nothing can be written in them.
     pub fn of(
         policy: &Policy,
-        cwd: &Path,
+        workspace: &Path,
         tmpdir: Option<&Path>,
         protect: Vec<PathBuf>,
     ) -> Result<Self, SandboxError> {
         let protect = protect.iter().map(|path| canonical(path)).collect();
-        let mut all = Self { roots: Vec::new(), everywhere: false, protect };
-        match policy {
-            Policy::ReadOnly => {}
-            Policy::FullAccess => all.everywhere = true,
-            Policy::WorkspaceWrite { roots, exclude_slash_tmp, exclude_tmpdir, .. } => {
-                all.add(cwd, false)?;
-                roots.iter().try_for_each(|root| all.add(&cwd.join(root), false))?;
-                if !exclude_slash_tmp {
-                    all.add(Path::new("/tmp"), true)?;
-                }
-                if let (Some(tmpdir), false) = (tmpdir, exclude_tmpdir) {
-                    all.add(&cwd.join(tmpdir), true)?;
-                }
-            }
+        let everywhere = *policy == Policy::FullAccess;
+        let mut all = Self { roots: Vec::new(), everywhere, protect, found: OnceLock::new() };
+        for (path, temporary) in paths(policy, workspace, tmpdir) {
+            all.add(&path, temporary)?;
         }
         // An outer one comes before those in it.
         all.roots.sort_by(|one, other| one.path.cmp(&other.path));
@@ -104,17 +94,27 @@ impl WritableRoots {
 
     /// What is protected and lies in a root, whether it is there or could be made.
     pub(super) fn protected(&self) -> Vec<PathBuf> {
-        let entries = self.roots.iter().flat_map(|root| {
-            let names = PROTECTED.iter().map(|name| root.path.join(name));
-            names.filter(|path| !root.temporary || path.symlink_metadata().is_ok())
+        let places = self.protect.iter().chain(self.found());
+        let inner = places.filter_map(|path| {
+            let root = self.roots.iter().find(|root| path.starts_with(&root.path))?;
+            // A folder that is missing could be made, and so could the one above it.
+            let missing = path.ancestors().take_while(|one| *one != root.path && !is_there(one));
+            Some(missing.last().unwrap_or(path).to_owned())
         });
-        let linked = self.roots.iter().filter_map(|root| git_folder(&root.path.join(".git")));
-        let homes = self.protect.iter().cloned().chain(linked);
-        let homes = homes.filter(|path| self.roots.iter().any(|root| path.starts_with(&root.path)));
-        let mut all: Vec<_> = entries.chain(homes).collect();
+        let mut all: Vec<_> = inner.collect();
         all.sort();
         all.dedup();
         all
+    }
+
+    fn found(&self) -> &[PathBuf] {
+        self.found.get_or_init(|| {
+            let found = self.roots.iter().flat_map(|root| match root.temporary {
+                true => protected::in_temporary_root(&root.path),
+                false => protected::in_root(&root.path),
+            });
+            found.collect()
+        })
     }
 
     /// Says where a file really is, if it may be written. The path may be relative to `cwd`; links
@@ -135,25 +135,37 @@ impl WritableRoots {
         Ok(Place { base: root.path.clone(), path: resolved })
     }
 
-    /// Names are compared without case, as some file systems do.
     fn is_protected(&self, root: &Root, path: &Path) -> bool {
-        let below = path.strip_prefix(&root.path).ok().and_then(|rest| rest.components().next());
-        let name = below.map(|name| name.as_os_str().to_string_lossy().to_lowercase());
-        let linked = git_folder(&root.path.join(".git"));
-        name.is_some_and(|name| PROTECTED.contains(&name.as_str()))
-            || self.protect.iter().chain(&linked).any(|home| path.starts_with(home))
+        let mut places = self.protect.iter().chain(self.found());
+        protected::is_protected(&root.path, path) || places.any(|place| path.starts_with(place))
     }
 }
 
-/// The folder that a `.git` file names, as worktrees and submodules have it.
-fn git_folder(file: &Path) -> Option<PathBuf> {
-    if !file.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    File::open(file).ok()?.take(4096).read_to_string(&mut text).ok()?;
-    let named = text.lines().next()?.strip_prefix("gitdir:")?.trim();
-    file.parent()?.join(named).canonicalize().ok()
+/// The folders of a policy as they are named, each with whether it is for temporary files.
+pub(crate) fn paths(
+    policy: &Policy,
+    workspace: &Path,
+    tmpdir: Option<&Path>,
+) -> Vec<(PathBuf, bool)> {
+    let Policy::WorkspaceWrite { roots, exclude_slash_tmp, exclude_tmpdir, .. } = policy else {
+        return Vec::new();
+    };
+    let mut paths = vec![(workspace.to_owned(), false)];
+    paths.extend(roots.iter().map(|root| (workspace.join(root), false)));
+    paths.extend((!exclude_slash_tmp).then(|| (PathBuf::from("/tmp"), true)));
+    let tmpdir = tmpdir.filter(|tmpdir| !exclude_tmpdir && tmpdir.is_absolute());
+    paths.extend(tmpdir.map(|tmpdir| (tmpdir.to_owned(), true)));
+    paths
+}
+
+/// Our own folder for temporary files. That of a command is no root: whoever starts a command can
+/// set its variables.
+pub(crate) fn temporary_folder() -> Option<PathBuf> {
+    std::env::var_os("TMPDIR").map(PathBuf::from).filter(|folder| folder.is_absolute())
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 fn canonical(path: &Path) -> PathBuf {

@@ -99,9 +99,9 @@ impl House {
     /// Who decides about commands, and what of the rules could not be read.
     fn guard(&self, loopback: bool) -> (Arc<dyn Guard>, Vec<String>) {
         let homes = [Some(self.home.codex.clone()), self.home.bindery.clone()];
+        let homes: Vec<PathBuf> = homes.into_iter().flatten().collect();
         match &self.helper {
             Some(helper) => {
-                let homes: Vec<PathBuf> = homes.into_iter().flatten().collect();
                 let guard = Fenced::new(helper.clone(), homes).hiding(self.hidden.clone());
                 let guard = guard.with_loopback(loopback);
                 match &self.home.bindery {
@@ -114,7 +114,7 @@ impl House {
                     _ => (Arc::new(guard), Vec::new()),
                 }
             }
-            None => (Arc::new(NoFence), Vec::new()),
+            None => (Arc::new(NoFence::new(homes)), Vec::new()),
         }
     }
 
@@ -175,7 +175,16 @@ impl Supply for House {
         let config = self.load(wish)?;
         let mut standing = Standing::new(config.model.clone(), config.cwd.clone());
         standing.approval = wish.approval.unwrap_or_else(|| approval(&config.approval_policy));
-        standing.sandbox = wish.sandbox.clone().unwrap_or_else(|| sandbox(&config.sandbox));
+        standing.reviewer = wish.reviewer.unwrap_or(config.approvals_reviewer);
+        standing.sandbox = match &wish.sandbox {
+            None => sandbox(&config.sandbox),
+            // The client names a mode; what the mode comes with is in the settings.
+            Some(Sandbox::WorkspaceWrite { .. }) => {
+                let mode = SandboxMode::WorkspaceWrite;
+                sandbox(&SandboxSettings { mode, ..config.sandbox.clone() })
+            }
+            Some(other) => other.clone(),
+        };
         if let Some(bound) = &self.bound {
             bound.check_folder(&standing.cwd)?;
             standing.sandbox = bound.clamp(standing.sandbox);

@@ -58,7 +58,7 @@ pub(crate) fn opened(thread: Value, standing: &Standing, birth: &Birth) -> Value
         "runtimeWorkspaceRoots": [cwd],
         "instructionSources": birth.sources,
         "approvalPolicy": standing.approval,
-        "approvalsReviewer": "user",
+        "approvalsReviewer": standing.reviewer,
         "sandbox": standing.sandbox,
         "activePermissionProfile": { "id": profile(&standing.sandbox), "extends": null },
         "reasoningEffort": standing.effort,

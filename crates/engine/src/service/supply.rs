@@ -12,7 +12,7 @@ use crate::mcp::ServerSettings;
 use crate::model::Model;
 use crate::prompter::Prompter;
 use crate::sandbox::environment::EnvironmentPolicy;
-use crate::thread::{Approval, Sandbox, Standing};
+use crate::thread::{Approval, ApprovalsReviewer, Sandbox, Standing};
 
 /// Provides what threads are made from.
 pub trait Supply: Send + Sync {
@@ -45,7 +45,9 @@ pub struct Wish {
     pub provider: Option<String>,
     /// When the person is asked.
     pub approval: Option<Approval>,
-    /// What commands can reach.
+    /// Who answers then.
+    pub reviewer: Option<ApprovalsReviewer>,
+    /// What commands can reach: a mode by name, of which the configuration has the details.
     pub sandbox: Option<Sandbox>,
     /// Overrides of `config.toml`, by dotted key.
     pub config: Map<String, Value>,

@@ -75,6 +75,8 @@ impl Actor {
         let session = Arc::new(Session::new(settings.environment));
         let (plan, files) = compact::recall(&settings.history);
         session.restore(plan, files);
+        // Remembers what the roots lead to. They are all new, so there is nothing to tell yet.
+        let _ = session.verify_roots(&settings.standing);
         let thread_id = settings.id.clone();
         let mcp = Servers::new(settings.mcp, settings.standing.cwd.clone());
         let recalled = || makings.prompter.recalled(&settings.standing, &settings.history);

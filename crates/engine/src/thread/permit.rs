@@ -22,6 +22,19 @@ pub enum Approval {
     Granular(Granular),
 }
 
+/// Who answers when an approval is needed. A word that we do not know is an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalsReviewer {
+    /// The person.
+    #[default]
+    User,
+    /// A model, in the person's place. The engine has no such reviewer, so it declines.
+    AutoReview,
+    /// The older word for the same.
+    GuardianSubagent,
+}
+
 /// Which kinds of question are asked. Two of them have nothing to ask about here yet: there are no
 /// skills and no requests for permissions. They are kept for whoever reads the thread's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

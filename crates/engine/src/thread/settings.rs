@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::ThreadError;
 use super::journal::Journal;
-use super::permit::{Approval, Sandbox};
+use super::permit::{Approval, ApprovalsReviewer, Sandbox};
 use crate::guard::Guard;
 use crate::item::HistoryItem;
 use crate::mcp::ServerSettings;
@@ -54,6 +54,8 @@ pub struct Standing {
     pub cwd: PathBuf,
     /// When the person is asked.
     pub approval: Approval,
+    /// Who answers then.
+    pub reviewer: ApprovalsReviewer,
     /// What commands can reach.
     pub sandbox: Sandbox,
     /// Reasoning effort; none leaves it to the model's entry.
@@ -101,6 +103,8 @@ pub struct Overrides {
     pub cwd: Option<PathBuf>,
     /// When the person is asked.
     pub approval: Option<Approval>,
+    /// Who answers then.
+    pub reviewer: Option<ApprovalsReviewer>,
     /// What commands can reach.
     pub sandbox: Option<Sandbox>,
     /// Reasoning effort.
@@ -176,6 +180,7 @@ impl Standing {
             model: model.into(),
             cwd: cwd.into(),
             approval: Approval::default(),
+            reviewer: ApprovalsReviewer::default(),
             sandbox: Sandbox::default(),
             effort: None,
             summary: None,
@@ -186,10 +191,11 @@ impl Standing {
 
     /// Takes over what a turn changes.
     pub fn change(&mut self, overrides: Overrides) {
-        let Overrides { model, cwd, approval, sandbox, effort, summary } = overrides;
+        let Overrides { model, cwd, approval, reviewer, sandbox, effort, summary } = overrides;
         self.model = model.unwrap_or(std::mem::take(&mut self.model));
         self.cwd = cwd.unwrap_or(std::mem::take(&mut self.cwd));
         self.approval = approval.unwrap_or(self.approval);
+        self.reviewer = reviewer.unwrap_or(self.reviewer);
         self.sandbox = sandbox.unwrap_or(std::mem::take(&mut self.sandbox));
         self.effort = effort.or(self.effort.take());
         self.summary = summary.or(self.summary.take());

@@ -88,7 +88,7 @@ fn done_of(outcome: &Result<Done, Halted>) -> Option<&Done> {
 
 /// Whether it may be written, by the policy or by a person.
 async fn allow(plan: &Plan, id: &str, begun: Begun, cx: &Cx) -> Result<Begun, Ended> {
-    let fence = Fence::of(&cx.standing);
+    let fence = Fence::of(cx);
     let fits = plan.permitted(&|place| fence.check(place));
     let known = plan.targets().all(|target| cx.session.may_write(&target.place));
     let reason = match (fits, cx.standing.approval) {

@@ -4,6 +4,8 @@
 use serde_json::{Value, json};
 
 use super::Cx;
+use crate::outlet::Refusal;
+use crate::thread::ApprovalsReviewer;
 use crate::thread::view::Wait;
 
 /// What a person decided.
@@ -79,9 +81,27 @@ pub(super) async fn files(item_id: &str, reason: Option<&str>, cx: &Cx) -> Verdi
 }
 
 async fn put(method: &'static str, params: Value, cx: &Cx) -> Verdict {
-    match cx.voice.ask(method, params, Some(Wait::Approval)).await {
+    match ask_reviewer(method, params, cx).await {
         Ok(answer) => read(&answer),
         Err(refusal) => Verdict::No(format!("the approval request failed: {}", refusal.why)),
+    }
+}
+
+/// Puts an approval to whoever is to review it. What we cannot have reviewed is declined: the
+/// client was told that nobody there is asked, and may accept whatever comes.
+pub(super) async fn ask_reviewer(
+    method: &'static str,
+    params: Value,
+    cx: &Cx,
+) -> Result<Value, Refusal> {
+    match cx.standing.reviewer {
+        ApprovalsReviewer::User => cx.voice.ask(method, params, Some(Wait::Approval)).await,
+        ApprovalsReviewer::AutoReview | ApprovalsReviewer::GuardianSubagent => {
+            let why = "an automatic review is asked for, which this engine does not have";
+            let hint = "set `approvalsReviewer` to `user` to be asked";
+            cx.voice.warn(&format!("an approval was declined: {why}; {hint}"));
+            Err(Refusal { why: format!("declined: {why}") })
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A command on its way: shown, allowed or not, started, watched to its end.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use super::session::Watched;
 use super::{Cx, Ended};
 use crate::exec::{self, Deltas, Process, text};
 use crate::guard::{Asked, Decision};
+use crate::safety::ProgramSearch;
 use crate::safety::rules::is_broad;
 use crate::turn::voice::{Begun, Voice};
 
@@ -71,14 +73,14 @@ fn spawn(wanted: &Wanted, fenced: bool, cx: &Cx) -> Result<(Arc<Process>, Deltas
     let mut command = exec::Command {
         argv: wanted.argv.iter().map(Into::into).collect(),
         cwd: wanted.cwd.clone(),
-        env: super::env::of_commands(&cx.session.environment),
+        env: cx.command_env(),
         tty: wanted.tty,
         enclosed: false,
         placeholders: Vec::new(),
         egress: None,
     };
     if fenced {
-        command = cx.guard.fence(command, &cx.standing.sandbox)?;
+        command = cx.guard.fence(command, &cx.standing.sandbox, &cx.standing.cwd)?;
     }
     cx.session.processes.start(command).map_err(|error| error.to_string())
 }
@@ -118,6 +120,12 @@ enum Refused {
 
 /// Whether it may run, and whether behind the fence.
 async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<bool, Refused> {
+    cx.verify_roots().map_err(Refused::Because)?;
+    let env = cx.command_env();
+    let path = env.get(OsStr::new("PATH")).map(OsString::as_os_str);
+    let mut unvouched = cx.writable_folders();
+    unvouched.push(wanted.cwd.clone());
+    let search = ProgramSearch::new(path, &unvouched);
     let asked = Asked {
         argv: &wanted.argv,
         cwd: &wanted.cwd,
@@ -125,11 +133,14 @@ async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<bool, 
         approval: cx.standing.approval,
         sandbox: &cx.standing.sandbox,
         proposed: wanted.prefix_rule.as_deref(),
+        search: &search,
     };
     let (reason, prefix, fenced) = match cx.guard.decide(&asked) {
         Decision::Allow { fenced } => return Ok(fenced),
         Decision::Forbid { reason } => return Err(Refused::Because(reason)),
-        Decision::Ask { fenced, .. } if cx.session.is_allowed(wanted, fenced) => return Ok(fenced),
+        Decision::Ask { fenced, .. } if cx.session.is_allowed(wanted, fenced, &search) => {
+            return Ok(fenced);
+        }
         Decision::Ask { reason, prefix, fenced } => (reason, prefix, fenced),
     };
     let ask = CommandAsk {
@@ -239,7 +250,7 @@ impl Started {
     }
 }
 
-/// The folder a command runs in.
+/// The folder a command runs in. It gives the command no right to write there.
 pub(super) fn folder(wish: Option<&Path>, cx: &Cx) -> PathBuf {
     wish.map_or_else(|| cx.standing.cwd.clone(), |wish| cx.standing.cwd.join(wish))
 }

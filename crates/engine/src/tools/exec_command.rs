@@ -123,7 +123,7 @@ impl Tool for ExecCommand {
         let own = json!({
             "cmd": { "type": "string", "description": "A script for the user's shell." },
             "workdir": { "type": "string", "description": "Where to run it." },
-            "shell": { "type": "string", "description": "Another shell." },
+            "shell": { "type": "string", "description": "`bash`, `zsh` or `sh`." },
             "login": { "type": "boolean", "description": "A login shell? Usually true." },
             "tty": { "type": "boolean", "description": "A terminal? Needed for input." },
             "yield_time_ms": {
@@ -173,7 +173,7 @@ async fn run(start: Start, id: &str, cx: &Cx) -> Result<Ended, Ended> {
     }
     let budget = budget(start.max_output_tokens, cx);
     let window = window::start(start.yield_time_ms);
-    let started = command::start(start.wanted(cwd), id, cx).await?;
+    let started = command::start(start.wanted(cwd)?, id, cx).await?;
     let session = started.process.session();
     let chunk = cx.session.processes.collect(session, window, &CancellationToken::new()).await;
     let chunk = chunk.map_err(|error| Ended::text(format!("exec_command failed: {error}")))?;
@@ -184,12 +184,18 @@ async fn run(start: Start, id: &str, cx: &Cx) -> Result<Ended, Ended> {
 }
 
 impl Start {
-    fn wanted(self, cwd: PathBuf) -> Wanted {
-        let named = self.shell.map(Into::into).or_else(|| std::env::var_os("SHELL"));
-        let shell = shell::of_user(named.as_deref());
+    fn wanted(self, cwd: PathBuf) -> Result<Wanted, Ended> {
+        let shell = match &self.shell {
+            None => shell::of_user(std::env::var_os("SHELL").as_deref()),
+            Some(wish) => shell::named(wish).map(PathBuf::into_os_string).ok_or_else(|| {
+                let why = "it is not one of this system's shells; leave `shell` out, or name \
+                           `bash`, `zsh` or `sh`";
+                Ended::text(format!("exec_command failed: cannot run in `{wish}`: {why}"))
+            })?,
+        };
         let argv = shell::argv(&shell, self.login, &self.cmd);
         let argv = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        Wanted {
+        Ok(Wanted {
             argv,
             script: self.cmd,
             cwd,
@@ -197,7 +203,7 @@ impl Start {
             escalated: self.wishes.escalated(),
             justification: self.wishes.justification,
             prefix_rule: self.wishes.prefix_rule.filter(|rule| !rule.is_empty()),
-        }
+        })
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Cx;
 use crate::guard::policy;
 use crate::patch::Denied;
-use crate::sandbox::WritableRoots;
+use crate::sandbox::{WritableRoots, roots};
 use crate::thread::Standing;
 
 /// The roots that may be written, the same as a command's.
@@ -16,10 +17,17 @@ pub(super) struct Fence {
 
 impl Fence {
     /// The fence that is in force.
-    pub(super) fn of(standing: &Standing) -> Self {
-        let tmpdir = std::env::var_os("TMPDIR").map(PathBuf::from);
+    pub(super) fn of(cx: &Cx) -> Self {
+        match cx.verify_roots() {
+            Ok(()) => Self::around(&cx.standing, cx.guard.protected_folders()),
+            Err(why) => Self { cwd: cx.standing.cwd.clone(), roots: Err(why) },
+        }
+    }
+
+    fn around(standing: &Standing, protect: Vec<PathBuf>) -> Self {
+        let tmpdir = roots::temporary_folder();
         let policy = policy(&standing.sandbox);
-        let roots = WritableRoots::of(&policy, &standing.cwd, tmpdir.as_deref(), Vec::new());
+        let roots = WritableRoots::of(&policy, &standing.cwd, tmpdir.as_deref(), protect);
         Self { cwd: standing.cwd.clone(), roots: roots.map_err(|error| error.to_string()) }
     }
 
@@ -41,11 +49,34 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("a path");
         let mut standing = Standing::new("m", &root);
-        let open = |standing: &Standing, path: PathBuf| Fence::of(standing).check(&path).is_ok();
+        let protect = || vec![root.join(".config/bindery")];
+        let open = |standing: &Standing, path: PathBuf| {
+            Fence::around(standing, protect()).check(&path).is_ok()
+        };
         assert!(!open(&standing, root.join("x")), "nothing is open to who may only read");
         standing.sandbox = Sandbox::workspace();
         assert!(open(&standing, root.join("src/lib.rs")));
         assert!(!open(&standing, root.join(".git/hooks/x")) && !open(&standing, "/etc/x".into()));
+        let closed = [
+            ".config/bindery/rules.toml",
+            ".aws/config",
+            "sub/.git/hooks/pre-commit",
+            "sub/.GIT/config",
+            "sub/.codex/config.toml",
+            "bare.git/hooks/x",
+            "real-git/hooks/x",
+            "hooks-of-mine/pre-commit",
+        ];
+        let make = |folder: &str| std::fs::create_dir_all(root.join(folder)).expect("a folder");
+        ["bare.git/objects", "bare.git/refs", "real-git", "linked"].into_iter().for_each(make);
+        std::fs::write(root.join("bare.git/HEAD"), "ref: refs/heads/x").expect("a file");
+        let config = "[core]\n\thooksPath = hooks-of-mine\n";
+        std::fs::write(root.join("real-git/config"), config).expect("a file");
+        std::fs::write(root.join(".git"), "gitdir: real-git\n").expect("a file");
+        for path in closed {
+            assert!(!open(&standing, root.join(path)), "{path}");
+        }
+        assert!(open(&standing, root.join(".config/other")) && open(&standing, root.join("bare")));
         standing.sandbox = Sandbox::DangerFullAccess;
         assert!(open(&standing, "/etc/x".into()));
     }

@@ -8,12 +8,11 @@ use futures_util::future::BoxFuture;
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Cx, Ended, Tool};
+use super::{Call, Cx, Ended, Tool, approve};
 use crate::item::{Content, Output};
 use crate::mcp::{Called, Offered, Server, Servers, Speaker};
 use crate::model::ToolSpec;
 use crate::thread::Approval;
-use crate::thread::view::Wait;
 use crate::truncate::{Budget, cut};
 use crate::turn::voice::Begun;
 
@@ -173,7 +172,7 @@ impl McpTool {
             "message": format!("Allow the {server} MCP server to run tool \"{tool}\"?"),
             "requestedSchema": { "type": "object", "properties": {} },
         });
-        let asked = cx.voice.ask("mcpServer/elicitation/request", params, Some(Wait::Approval));
+        let asked = approve::ask_reviewer("mcpServer/elicitation/request", params, cx);
         let answer = match asked.await {
             Ok(answer) => answer,
             Err(refusal) => return Permit::No(format!("approval request failed: {}", refusal.why)),

@@ -10,8 +10,12 @@ use tokio_util::task::TaskTracker;
 use super::command::Wanted;
 use crate::diff::TurnDiff;
 use crate::exec::{self, Process, Processes};
+use crate::guard::policy;
 use crate::patch::{Done, Plan};
+use crate::safety::{ProgramSearch, script};
+use crate::sandbox::KnownRoots;
 use crate::sandbox::environment::EnvironmentPolicy;
+use crate::thread::Standing;
 
 /// Files that are remembered as being worked on, the newest.
 const FILES: usize = 200;
@@ -21,6 +25,8 @@ const FILES: usize = 200;
 pub(crate) struct Session {
     /// Which variables commands get.
     pub(crate) environment: EnvironmentPolicy,
+    /// What the thread's writable folders led to when it named them.
+    known_roots: KnownRoots,
     pub(super) processes: Processes,
     /// Watchers of commands.
     watchers: TaskTracker,
@@ -72,6 +78,13 @@ pub(crate) struct Step {
 impl Session {
     pub(crate) fn new(environment: EnvironmentPolicy) -> Self {
         Self { environment, ..Self::default() }
+    }
+
+    /// Says which writable folder of the thread is not the one any more that it was when the
+    /// thread named it. One that is named for the first time is remembered.
+    pub(crate) fn verify_roots(&self, standing: &Standing) -> Result<(), String> {
+        let verified = self.known_roots.verify(&policy(&standing.sandbox), &standing.cwd);
+        verified.map_err(|error| error.to_string())
     }
 
     /// What the thread had when it was in another process.
@@ -132,7 +145,7 @@ impl Session {
     }
 
     /// Whether a person said yes to it before.
-    pub(super) fn is_allowed(&self, wanted: &Wanted, fenced: bool) -> bool {
+    pub(super) fn is_allowed(&self, wanted: &Wanted, fenced: bool, search: &ProgramSearch) -> bool {
         let state = self.lock();
         let covers = |given: bool| fenced || !given;
         if [true, false]
@@ -141,7 +154,13 @@ impl Session {
         {
             return true;
         }
-        let Some(words) = plain_words(&wanted.script) else { return false };
+        let commands = script::commands(&wanted.argv);
+        let [words] = commands.as_slice() else { return false };
+        // Without a fence the words must mean the program that the person knows by them.
+        let programs = words.first().into_iter().chain(wanted.argv.first());
+        if !fenced && !programs.into_iter().all(|program| search.trusts(program)) {
+            return false;
+        }
         let mut fitting = state.prefixes.iter().filter(|(_, given)| covers(*given));
         fitting.any(|(prefix, _)| words.starts_with(prefix))
     }
@@ -211,16 +230,6 @@ fn key(wanted: &Wanted) -> Key {
     (wanted.argv.clone(), wanted.cwd.clone(), wanted.tty)
 }
 
-/// The words of a script that is one plain command; anything a shell would read more into is none.
-fn plain_words(script: &str) -> Option<Vec<String>> {
-    let special = |char: char| "|&;<>()$`\\\"'*?[]{}#~=%!\n\r".contains(char);
-    if script.contains(special) {
-        return None;
-    }
-    let words: Vec<String> = script.split_whitespace().map(str::to_owned).collect();
-    (!words.is_empty()).then_some(words)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,7 +239,7 @@ mod tests {
         let session = Session::default();
         session.allow_prefix(vec!["cargo".to_owned(), "test".to_owned()], true);
         let wanted = |script: &str| Wanted {
-            argv: Vec::new(),
+            argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             script: script.to_owned(),
             cwd: PathBuf::new(),
             tty: false,
@@ -238,12 +247,28 @@ mod tests {
             justification: None,
             prefix_rule: None,
         };
-        assert!(session.is_allowed(&wanted("cargo test -p x"), true));
-        assert!(!session.is_allowed(&wanted("cargo test -p x"), false), "not without a fence");
-        for script in
-            ["cargo", "cargo build", "cargo test; rm x", "cargo test $(rm x)", "cargo test\nrm"]
-        {
-            assert!(!session.is_allowed(&wanted(script), true), "{script}");
+        let search = ProgramSearch::default();
+        let allowed = |wanted: &Wanted, fenced| session.is_allowed(wanted, fenced, &search);
+        assert!(allowed(&wanted("cargo test -p x"), true));
+        assert!(!allowed(&wanted("cargo test -p x"), false), "not without a fence");
+        for script in [
+            "cargo",
+            "cargo build",
+            "cargo test; rm x",
+            "cargo test $(rm x)",
+            "cargo test\nrm",
+            "cargo\u{b}test",
+            "cargo test\u{c}",
+            "cargo\r test",
+            "cargo test\\\n-x",
+            "cargo\u{a0}test",
+            "cargo\u{2003}test",
+            "PATH=. cargo test",
+        ] {
+            assert!(!allowed(&wanted(script), true), "{script}");
         }
+        let mut other = wanted("cargo test");
+        other.argv[0] = "/project/sh".to_owned();
+        assert!(!allowed(&other, true), "another program than the shell");
     }
 }

@@ -82,10 +82,16 @@ impl Tool for Shell {
 
     fn call<'a>(&'a self, call: Call, cx: &'a Cx) -> BoxFuture<'a, Ended> {
         async move {
-            let Words { command, rest } = match call.arguments() {
+            let Words { mut command, rest } = match call.arguments() {
                 Ok(words) => words,
                 Err(ended) => return ended,
             };
+            // A shell is the system's own, whatever a search path would lead to.
+            if let Some(program) = command.first_mut().filter(|program| !program.contains('/'))
+                && let Some(shell) = shell::named(program)
+            {
+                *program = shell.to_string_lossy().into_owned();
+            }
             let script = script_of(&command).unwrap_or_else(|| command::shown(&command));
             let ran = run(command, script, rest, &call.id, cx).await;
             ran.map(|ran| Ended::text(ran.text(cx, text::shell))).unwrap_or_else(|ended| ended)

@@ -105,7 +105,7 @@ fn permissions_say_what_may_be_done() {
     insta::assert_snapshot!(text(&scene), @"
     <permissions instructions>
     Files (`workspace-write`):
-    commands can read everything, and change what is in the workspace; `.git`, `.codex`, `.agents` and `.aws` in it can only be read.
+    commands can read everything, and change what is in the workspace; `.git`, `.codex`, `.agents`, `.bindery`, `.aws` in it can only be read.
     Writable folders:
     `~/project`, `/tmp`, the folder `$TMPDIR` names, if it is set.
     Network:

@@ -20,6 +20,14 @@ mod tools;
 
 mod fenced;
 
+mod decisions;
+
+mod shell_words;
+
+mod hostile_git;
+
+mod protected_places;
+
 mod whole;
 
 mod scenario;

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use bindery_engine::safety::rules::{self, Rule, Token, Word};
 use bindery_engine::safety::{
-    ApprovalPolicy, Decision, Granular, Question, Rules, danger, decide, known_safe, script,
-    starlark,
+    ApprovalPolicy, Decision, Granular, ProgramSearch, Question, Rules, danger, decide, known_safe,
+    script, starlark,
 };
 use bindery_engine::sandbox::Policy;
 use proptest::prelude::*;
@@ -81,6 +81,11 @@ fn what_destroys_is_found_however_it_is_dressed() {
         "bash -c \"bash -c 'rm -rf x'\"",
         "sh -ec 'rm -rf x'",
         "eval 'rm -rf x'",
+        "eval rm -rf x",
+        "eval r'm' -rf x",
+        "command eval rm -rf x",
+        "r\\\nm -rf x",
+        "rm \\\n -rf x",
         "echo \"$(rm -rf x)\"",
         "find . -exec rm -f {} ;",
         "ls | xargs rm -f",
@@ -161,6 +166,7 @@ fn decided(
         escalated,
         sandboxed,
         proposed: None,
+        search: &ProgramSearch::default(),
     };
     match decide(&question) {
         Decision::Allow { outside: false } => "runs".to_owned(),
@@ -228,6 +234,7 @@ fn only_narrow_prefixes_are_offered() {
             escalated: true,
             sandboxed: true,
             proposed: wish.as_deref(),
+            search: &ProgramSearch::default(),
         });
         match decision {
             Decision::Ask { proposed, .. } => proposed.map(|words| words.join(" ")),

@@ -216,7 +216,7 @@ impl Setting {
             profile,
             prompter: None,
             answerer: Box::new(|_, _| None),
-            guard: Arc::new(NoFence),
+            guard: Arc::new(NoFence::default()),
             change: Box::new(|_| {}),
         }
     }

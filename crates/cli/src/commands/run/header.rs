@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bindery::core::wire::app_server::reply::ThreadOpened;
+use bindery::engine::git::RepositoryView;
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -53,8 +54,9 @@ async fn place(cwd: &Path) -> String {
 
 /// `main, 2 changed`; none outside a repository.
 async fn git(cwd: &Path) -> Option<String> {
-    let mut git = Command::new("git");
-    git.args(["--no-optional-locks", "status", "--porcelain", "--branch"]).current_dir(cwd);
+    let view = RepositoryView::open(cwd)?;
+    let status = ["status", "--porcelain", "--branch", "--ignore-submodules=all"];
+    let mut git = Command::from(view.command(&status));
     let output = git.kill_on_drop(true).output().await.ok().filter(|out| out.status.success())?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines = text.lines();

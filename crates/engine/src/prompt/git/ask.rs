@@ -2,14 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Changes;
 use super::recent::{self, Tip};
-use crate::exec::lead_session_blocking;
+use crate::git::RepositoryView;
 
 /// Gits at work, and the thread that reads what they print.
 pub(super) struct Asked {
@@ -18,7 +19,8 @@ pub(super) struct Asked {
     /// What git said of this head before, which stays true.
     known: Option<Vec<String>>,
     tip: Option<Tip>,
-    reader: JoinHandle<()>,
+    /// What they look at, as long as they do.
+    _view: Option<RepositoryView>,
     deadline: Instant,
 }
 
@@ -28,6 +30,10 @@ pub(super) struct Answer {
     pub(super) changes: Option<Changes>,
     pub(super) recent: Vec<String>,
 }
+
+/// Submodules are left out: git would look into each with its own configuration.
+pub(crate) const STATUS: [&str; 5] =
+    ["status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=all"];
 
 /// How many commits are told, and how much of each.
 const COMMITS: &str = "-5";
@@ -40,15 +46,18 @@ impl Asked {
     pub(super) fn start(root: &Path, head: Option<&str>, limit: Duration) -> Self {
         let tip = head.map(|head| Tip { root: root.to_owned(), head: head.to_owned() });
         let known = tip.as_ref().and_then(recent::known);
-        let status = ["status", "--porcelain=v1", "-z", "--untracked-files=normal"];
+        let view = RepositoryView::open(root);
+        let git = |arguments: &[&str]| view.as_ref().map(|view| view.command(arguments));
         // Of that head by name: it may move before git looks.
         let log = ["log", COMMITS, "--no-show-signature", "--format=%h %s", "-z"];
         let log: Vec<&str> = log.into_iter().chain(head).collect();
-        let (status, read_status) = Running::start(git(root, &status), count).unzip();
-        let log = known.is_none().then(|| Running::start(git(root, &log), subjects)).flatten();
+        let (status, read_status) = git(&STATUS).and_then(|git| Running::start(git, count)).unzip();
+        let log = git(&log).filter(|_| known.is_none());
+        let log = log.and_then(|git| Running::start(git, subjects));
         let (log, read_log) = log.unzip();
-        // The log first: it is short, and the other may be long in coming.
-        let reader = std::thread::spawn(move || {
+        // The log first: it is short, and the other may be long in coming. Nobody waits for the
+        // thread: somebody else may hold the other end of what it reads.
+        std::thread::spawn(move || {
             if let Some(read) = read_log {
                 read();
             }
@@ -56,7 +65,7 @@ impl Asked {
                 read();
             }
         });
-        Self { status, log, known, tip, reader, deadline: Instant::now() + limit }
+        Self { status, log, known, tip, _view: view, deadline: Instant::now() + limit }
     }
 
     pub(super) fn answer(self) -> Answer {
@@ -67,32 +76,8 @@ impl Asked {
         }
         let recent = self.known.or(said).unwrap_or_default();
         let changes = self.status.and_then(|running| running.finish(deadline));
-        // Both are over, so there is nothing left to read.
-        let _ = self.reader.join();
         Answer { changes, recent }
     }
-}
-
-/// Git without anything of the repository's that could run a program or wait for somebody.
-pub(super) fn git(root: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new("git");
-    command
-        .args(["--no-optional-locks", "--no-pager"])
-        .args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
-        .args(["-c", "safe.bareRepository=explicit", "-c", "log.showSignature=false"])
-        .args(["-c", "status.submoduleSummary=false", "-c", "diff.ignoreSubmodules=all"])
-        .args(args)
-        .current_dir(root)
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("LC_ALL", "C")
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
-        .env_remove("GIT_INDEX_FILE")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    lead_session_blocking(&mut command);
-    command
 }
 
 /// A child whose output somebody else reads.
@@ -119,12 +104,20 @@ impl<T: Send + 'static> Running<T> {
         Some((Self { child, answer }, read))
     }
 
+    /// Ends the child and whatever it started.
+    fn end(&mut self) {
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.kill();
+    }
+
     /// The answer, if it comes in time; the child is ended in any case.
     fn finish(mut self, deadline: Instant) -> Option<T> {
         let left = deadline.saturating_duration_since(Instant::now());
         let answer = self.answer.recv_timeout(left).ok();
         if answer.is_none() {
-            let _ = self.child.kill();
+            self.end();
         }
         let good = self.child.wait().is_ok_and(|status| status.success());
         answer.filter(|_| good)
@@ -179,7 +172,20 @@ fn next(out: &mut dyn BufRead) -> Option<Option<Vec<u8>>> {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Stdio;
+
     use super::*;
+
+    #[test]
+    fn one_whose_child_holds_the_pipe_is_not_waited_for() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 & echo x; wait"]).stdout(Stdio::piped()).process_group(0);
+        let (running, read) = Running::start(command, count).expect("sh");
+        let reader = std::thread::spawn(read);
+        assert_eq!(running.finish(Instant::now()), None);
+        reader.join().expect("all of its group is ended");
+    }
 
     #[test]
     fn one_that_takes_too_long_is_ended() {

@@ -1,52 +1,32 @@
 //! What a repository's own files say: branch, head, remote.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Git;
+use crate::git::{MOST_BYTES, Repository, text};
 
-/// No file of git's that we read is longer, but for packed references.
-const MOST: u64 = 1 << 20;
+/// Packed references are not longer.
 const MOST_PACKED: u64 = 32 << 20;
 
 /// The repository around a folder.
 pub(super) fn read(cwd: &Path) -> Option<Git> {
-    let root = cwd.ancestors().find(|folder| folder.join(".git").exists())?;
-    let folder = git_folder(root)?;
-    let shared = shared_folder(&folder);
-    let head = text(&folder.join("HEAD"), MOST)?;
+    let Repository { root, folder, common } = Repository::around(cwd)?;
+    let head = text(&folder.join("HEAD"), MOST_BYTES)?;
     let head = head.trim();
     let (branch, commit) = match head.strip_prefix("ref: ") {
         Some(name) => {
             let branch = name.strip_prefix("refs/heads/").unwrap_or(name);
-            (Some(branch.to_owned()), reference(&folder, &shared, name))
+            (Some(branch.to_owned()), reference(&folder, &common, name))
         }
         None => (None, Some(head.to_owned())),
     };
     Some(Git {
-        root: root.to_owned(),
+        root,
         branch,
         head: commit.filter(|commit| is_hash(commit)),
-        remote: remote(&shared),
+        remote: remote(&common),
         ..Git::default()
     })
-}
-
-/// `.git`, or what it points to in a worktree or a submodule.
-fn git_folder(root: &Path) -> Option<PathBuf> {
-    let path = root.join(".git");
-    if path.is_dir() {
-        return Some(path);
-    }
-    let link = text(&path, MOST)?;
-    Some(root.join(link.strip_prefix("gitdir:")?.trim()))
-}
-
-/// Where a worktree keeps what it shares with the others.
-fn shared_folder(folder: &Path) -> PathBuf {
-    match text(&folder.join("commondir"), MOST) {
-        Some(shared) => folder.join(shared.trim()),
-        None => folder.to_owned(),
-    }
 }
 
 fn reference(folder: &Path, shared: &Path, name: &str) -> Option<String> {
@@ -54,7 +34,8 @@ fn reference(folder: &Path, shared: &Path, name: &str) -> Option<String> {
     if Path::new(name).components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
         return None;
     }
-    let loose = [folder, shared].into_iter().find_map(|folder| text(&folder.join(name), MOST));
+    let loose =
+        [folder, shared].into_iter().find_map(|folder| text(&folder.join(name), MOST_BYTES));
     if let Some(loose) = loose {
         return Some(loose.trim().to_owned());
     }
@@ -69,7 +50,7 @@ fn is_hash(text: &str) -> bool {
 
 /// The address of `origin`. Includes and rewrites are git's affair; the plain line is enough here.
 fn remote(shared: &Path) -> Option<String> {
-    let config = text(&shared.join("config"), MOST)?;
+    let config = text(&shared.join("config"), MOST_BYTES)?;
     let mut lines = config.lines().map(str::trim);
     lines.find(|line| *line == "[remote \"origin\"]")?;
     let section = lines.take_while(|line| !line.starts_with('['));
@@ -86,9 +67,4 @@ fn without_secret(url: &str) -> String {
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     format!("{scheme}://{host}{path}")
-}
-
-fn text(path: &Path, most: u64) -> Option<String> {
-    let length = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-    if length > most { None } else { std::fs::read_to_string(path).ok() }
 }

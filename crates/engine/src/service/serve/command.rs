@@ -81,6 +81,9 @@ fn fenced(cx: &Cx, params: CommandExec) -> Result<Command, Refused> {
             None => env.remove(std::ffi::OsStr::new(&name)),
         };
     }
+    // As in Codex, the server's own folder is the workspace. Another one is given as a root of the
+    // policy, not by running there.
+    let workspace = std::env::current_dir().map_err(|err| Refused::internal(err.to_string()))?;
     let argv = params.command.into_iter().map(Into::into).collect();
     let cwd = supplied.standing.cwd;
     let command = Command {
@@ -94,7 +97,7 @@ fn fenced(cx: &Cx, params: CommandExec) -> Result<Command, Refused> {
     };
     match sandbox.is_full_access() {
         true => Ok(command),
-        false => supplied.guard.fence(command, &sandbox).map_err(|why| {
+        false => supplied.guard.fence(command, &sandbox, &workspace).map_err(|why| {
             let hint = "ask with the sandboxPolicy {\"type\":\"dangerFullAccess\"} to run it so";
             Refused::invalid(format!("{why}; {hint}"))
         }),

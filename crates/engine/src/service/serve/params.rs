@@ -13,7 +13,7 @@ use crate::service::page::Paging;
 use crate::service::refused::Refused;
 use crate::service::shapes::ItemsView;
 use crate::service::supply::Wish;
-use crate::thread::{Approval, Granular, Overrides, Sandbox};
+use crate::thread::{Approval, ApprovalsReviewer, Granular, Overrides, Sandbox};
 
 /// What `thread/start`, `thread/resume` and `thread/fork` share.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -23,6 +23,7 @@ pub(super) struct Wanted {
     pub(super) model_provider: Option<String>,
     pub(super) cwd: Option<String>,
     pub(super) approval_policy: Option<Policy>,
+    pub(super) approvals_reviewer: Option<ApprovalsReviewer>,
     pub(super) sandbox: Option<Mode>,
     pub(super) config: Option<Map<String, Value>>,
     pub(super) base_instructions: Option<String>,
@@ -36,6 +37,7 @@ impl Wanted {
             model: self.model,
             provider: self.model_provider,
             approval: self.approval_policy.map(Policy::read),
+            reviewer: self.approvals_reviewer,
             sandbox: self.sandbox.map(Mode::read),
             config: self.config.unwrap_or_default(),
             base_instructions: self.base_instructions,
@@ -49,6 +51,7 @@ impl Wanted {
             model: self.model,
             cwd: self.cwd.map(PathBuf::from),
             approval: self.approval_policy.map(Policy::read),
+            reviewer: self.approvals_reviewer,
             sandbox: self.sandbox.map(Mode::read),
             ..Overrides::default()
         }
@@ -271,6 +274,8 @@ pub(super) struct TurnStart {
     #[serde(default)]
     pub(super) approval_policy: Option<Policy>,
     #[serde(default)]
+    pub(super) approvals_reviewer: Option<ApprovalsReviewer>,
+    #[serde(default)]
     pub(super) sandbox_policy: Option<Sandbox>,
     #[serde(default)]
     pub(super) output_schema: Option<Value>,
@@ -282,6 +287,7 @@ impl TurnStart {
             model: self.model.take(),
             cwd: self.cwd.take().map(PathBuf::from),
             approval: self.approval_policy.take().map(Policy::read),
+            reviewer: self.approvals_reviewer.take(),
             sandbox: self.sandbox_policy.take(),
             effort: self.effort.take(),
             summary: self.summary.map(|summary| summary.word().to_owned()),

@@ -85,7 +85,16 @@ pub(super) async fn resume(cx: &Cx, params: ThreadResume) -> Served {
     }
     let wants_turns = !params.exclude_turns;
     if let Some(loaded) = cx.inner.threads.get(&params.thread_id) {
-        let overrides = params.wanted.overrides();
+        let mut overrides = params.wanted.clone().overrides();
+        if overrides.sandbox.is_some() {
+            // What a mode comes with is in the settings of the thread's folder.
+            let mut wish = params.wanted.wish();
+            wish.cwd = Some(match wish.cwd {
+                Some(cwd) => cwd,
+                None => loaded.view().await.standing.cwd,
+            });
+            overrides.sandbox = Some(cx.inner.supply.thread(&wish)?.standing.sandbox);
+        }
         cx.check_overrides(&overrides)?;
         loaded.thread.change(overrides).await.map_err(|err| Refused::invalid(err.to_string()))?;
         return cx.rejoin(loaded, wants_turns, Vec::new()).await;

@@ -37,6 +37,7 @@ async fn refusals_are_worded_as_codex_words_them() {
         ("thread/start",        json!({ "cwd": 5 }),                "Invalid request: invalid type: integer `5`, expected a string"),
         ("thread/start",        json!({ "sandbox": "bogus" }), "Invalid request: unknown variant `bogus`, expected one of `read-only`, `workspace-write`, `danger-full-access`"),
         ("thread/start",        json!({ "approvalPolicy": "bogus" }), POLICY),
+        ("thread/start",        json!({ "approvalsReviewer": "bogus" }), "Invalid request: unknown variant `bogus`, expected one of `user`, `auto_review`, `guardian_subagent`"),
         ("thread/start",        json!({ "dynamicTools": [] }),      "thread/start.dynamicTools requires experimentalApi capability"),
         ("turn/start",          json!({ "threadId": NOBODY }),      "Invalid request: missing field `input`"),
         ("turn/start",          json!({ "threadId": NOBODY, "input": [] }), "thread not found: 0199aaaa-0000-7000-8000-000000000000"),

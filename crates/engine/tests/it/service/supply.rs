@@ -111,7 +111,7 @@ impl Supply for Aviary {
             model: self.parrot.clone(),
             mcp: Vec::new(),
             environment: environment(),
-            guard: Arc::new(NoFence),
+            guard: Arc::new(NoFence::default()),
             prompter: Arc::new(PlainPrompter { profile }),
             sources: Vec::new(),
             warnings: Vec::new(),
