@@ -1,12 +1,12 @@
 //! What a command may touch, and who sees to it.
 //!
-//! On Linux there are three mechanisms, tried in this order. **Bubblewrap** gives the command a file
-//! system that is read-only except for its roots, in which `.git` and the like are read-only again,
-//! process numbers of its own, and no network. Where bubblewrap is missing, our own helper builds the
-//! same out of **namespaces**. Where the system allows no user namespaces, **Landlock** limits
-//! writing to the roots. Landlock is also stacked inside the other two where the kernel has it, and
-//! a seccomp filter is part of all three. Where none works a limited command is refused, so that
-//! somebody is asked.
+//! On Linux there are three mechanisms, tried in this order. **Bubblewrap** gives the command a
+//! file system that is read-only except for its roots, in which `.git` and the like are read-only
+//! again, process numbers of its own, and no network. Where bubblewrap is missing, our own helper
+//! builds the same out of **namespaces**. Where the system allows no user namespaces, **Landlock**
+//! limits writing to the roots. Landlock is also stacked inside the other two where the kernel has
+//! it, and a seccomp filter is part of all three. Where none works a limited command is refused, so
+//! that somebody is asked.
 //!
 //! [`Mechanism::limits`] says what a mechanism cannot do. Landlock only ever adds rights from a
 //! folder downwards. So where a root holds something protected, the rights are given on each of its

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Names the mechanisms that have to work, separated by commas, for tests and for `bindery-sandbox`.
+/// Names the mechanisms that have to work, separated by commas; for tests and `bindery-sandbox`.
 pub const REQUIRE: &str = "BINDERY_REQUIRE";
 
 /// What keeps a command within its limits.

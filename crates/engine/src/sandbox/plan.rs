@@ -1,5 +1,5 @@
-//! What a command may write, what stays read-only in it and what is hidden, as every mechanism needs
-//! it.
+//! What a command may write, what stays read-only in it and what is hidden, as every mechanism
+//! needs it.
 
 use std::path::{Path, PathBuf};
 

@@ -78,7 +78,7 @@ impl House {
         Self { helper: Some(helper), ..self }
     }
 
-    /// Hides files and folders from commands in a sandbox, such as the keys of whoever started this.
+    /// Hides files and folders from sandboxed commands, such as the keys of whoever started this.
     #[must_use]
     pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
         Self { hidden, ..self }
