@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use super::SettingError;
 
-/// Keys of `config.toml` that reach the model and nothing else. A key that ends with a dot stands
-/// for all keys below it.
+/// Keys of `config.toml` that reach the model and nothing else.
 #[rustfmt::skip]
 const MODEL_CONFIG: &[&str] = &[
     "model", "model_provider", "model_reasoning_effort", "model_reasoning_summary",
@@ -43,8 +42,8 @@ pub fn check_config(config: &Map<String, Value>) -> Result<(), SettingError> {
             key.strip_prefix(*known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let listed = MODEL_CONFIG.contains(&key.as_str())
-            || APPROVAL_CONFIG.iter().any(|known| within(&known))
-            || SANDBOX_CONFIG.iter().any(|known| within(&known));
+            || APPROVAL_CONFIG.iter().any(within)
+            || SANDBOX_CONFIG.iter().any(within);
         if listed { Ok(()) } else { Err(outside(format!("config.{key}"))) }
     })
 }
@@ -76,7 +75,7 @@ fn flatten(prefix: &str, table: &Map<String, Value>, keys: &mut Vec<String>) {
     }
 }
 
-/// The values of a key of `config.toml`, dotted or nested, of which the last is in force.
+/// The value of a key of `config.toml`, dotted or nested.
 pub fn config_value<'a>(config: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let dotted = config.get(path);
     let nested = || {

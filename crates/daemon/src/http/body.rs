@@ -26,7 +26,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
         let bytes = json_bytes(request, app).await?;
-        read(&bytes).map(Self)
+        read(&bytes).map(Self).map_err(IntoResponse::into_response)
     }
 }
 
@@ -42,15 +42,14 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Perhaps<T> {
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
-        read(&bytes).map(Self)
+        read(&bytes).map(Self).map_err(IntoResponse::into_response)
     }
 }
 
 /// Reads JSON; a key that is there twice is refused, because readers differ in which one counts.
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Response> {
-    let wrong = |why: String| Error::invalid("body", why).into_response();
-    unique_keys::check(bytes).map_err(wrong)?;
-    serde_json::from_slice(bytes).map_err(|err| wrong(err.to_string()))
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    unique_keys::check(bytes).map_err(|why| Error::invalid("body", why))?;
+    serde_json::from_slice(bytes).map_err(|err| Error::invalid("body", err.to_string()))
 }
 
 /// A form or text, which a page of another origin can send without asking, is not JSON.
