@@ -6,6 +6,8 @@
 
 mod environment;
 
+pub(crate) mod memory;
+
 #[cfg(unix)]
 mod detached;
 
@@ -25,7 +27,9 @@ use bindery_client::app_server::AppServer;
 use bindery_client::error::Error as ClientError;
 use bindery_client::locate::{Located, locate};
 use bindery_client::model::ModelSettings;
-use bindery_client::pool::{Lease, Pool, PoolSettings, PooledModel, Starter, Stats, WorkerKey};
+use bindery_client::pool::{
+    Lease, Pool, PoolSettings, PoolWorker, PooledModel, Starter, Stats, WorkerKey,
+};
 use bindery_client::transport::stdio::Launch;
 use bindery_client::version::Version;
 use bindery_core::ids::ThreadId;
@@ -136,6 +140,7 @@ impl Workers {
             warm: 0,
             warm_total: 0,
             idle: Duration::from_secs(config.workers.idle_seconds),
+            thread_idle: Duration::from_secs(config.workers.idle_thread_seconds),
             ..PoolSettings::default()
         };
         Self {
@@ -219,6 +224,28 @@ impl Workers {
     ) -> Result<Lease, Error> {
         let thread = session.map(ThreadId::from);
         Ok(self.pool.lease(&self.key(tenant, backend)?, thread.as_ref()).await?)
+    }
+
+    /// Has a tenant's thread unloaded as soon as nothing runs in it.
+    pub fn unload(&self, tenant: &Tenant, backend: &str, session: &str) -> Result<(), Error> {
+        self.pool.dismiss_thread(&self.key(tenant, backend)?, &ThreadId::from(session));
+        Ok(())
+    }
+
+    /// The pool, to see how much its workers use.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The process of a worker.
+    pub(crate) async fn process_of(&self, worker: &PoolWorker) -> Option<u32> {
+        #[cfg(unix)]
+        if let Some(detached) = &self.detached
+            && let Some(pid) = detached.process_of(&worker.key).await
+        {
+            return Some(pid);
+        }
+        worker.server.process()
     }
 
     /// Whether a connection that was lost was lost with its worker, and how that ended.

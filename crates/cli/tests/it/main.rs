@@ -52,6 +52,9 @@ mod interactive;
 mod mcp;
 
 #[cfg(target_os = "linux")]
+mod neighbours;
+
+#[cfg(target_os = "linux")]
 mod granular;
 
 #[cfg(target_os = "linux")]

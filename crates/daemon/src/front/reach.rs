@@ -35,6 +35,11 @@ pub(super) struct Reach {
 }
 
 impl Starter for Reach {
+    /// A server that was dialled may have other clients.
+    fn owns(&self, key: &WorkerKey) -> bool {
+        address(key.launch()).is_none()
+    }
+
     fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, Error>> {
         let (key, options) = (key.clone(), self.options.clone());
         Box::pin(async move {

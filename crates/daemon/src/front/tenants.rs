@@ -24,7 +24,7 @@ use super::request::{CallRequest, FrontSettings};
 use crate::config::Config;
 use crate::error::Error;
 use crate::tenant::{Tenant, confined, within};
-use crate::turns::steering;
+use crate::turns::{check_files, steering};
 use crate::workers::Workers;
 
 /// The fronts of all tenants; clones share them.
@@ -75,6 +75,7 @@ impl Fronts {
             turns_per_worker: turns.max(1),
             queue: tenant.settings.limits.queue,
             idle: Duration::from_secs(self.config.workers.idle_seconds),
+            thread_idle: Duration::from_secs(self.config.workers.idle_thread_seconds),
             ..all
         }
     }
@@ -82,6 +83,11 @@ impl Fronts {
     /// The front of a tenant that has called before.
     pub fn known(&self, tenant: &Tenant) -> Option<Front> {
         self.fronts().get(&tenant.id).cloned()
+    }
+
+    /// The pools of all fronts.
+    pub(crate) fn pools(&self) -> Vec<Pool> {
+        self.fronts().values().map(|front| front.pool.clone()).collect()
     }
 
     /// Counts of all fronts' workers, as of now.
@@ -195,6 +201,7 @@ const ALIASES: [&str; 2] = ["bindery", "@janole/ai-sdk-provider-codex-asp"];
 pub fn own_files(root: &Path, options: &CallOptions) -> Result<(), Error> {
     // A call that only brings answers has no input of its own, and names no files.
     let Ok(input) = steering(options) else { return Ok(()) };
+    check_files(&input)?;
     let paths = input.iter().filter_map(|input| match input {
         UserInput::LocalImage { path, .. } | UserInput::Skill { path, .. } => Some(path),
         UserInput::Text { .. } | UserInput::Image { .. } | UserInput::Mention { .. } => None,

@@ -20,13 +20,14 @@ use utoipa::ToSchema;
 use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::Path;
+use super::limits::room;
 use super::sse;
 use super::turns::NewPrompt;
 use crate::error::Error;
 use crate::front::Events;
 use crate::front::request::{CallRequest, FrontSettings};
 use crate::tenant::Caller;
-use crate::turns::steering;
+use crate::turns::{check_files, check_length, steering};
 
 /// How often a quiet stream says that it is alive, at the least.
 const QUIET: Duration = Duration::from_secs(15);
@@ -43,6 +44,9 @@ pub async fn stream(
     caller: Caller,
     Body(request): Body<CallRequest>,
 ) -> Result<Response, Error> {
+    if !app.config.exit_with_parent {
+        room(&app, &caller.tenant, 0).await?;
+    }
     let admitted = app.fronts.admit(&caller.tenant, request)?;
     let (front, key) = (admitted.front, admitted.key);
     let events = front.stream(&key, admitted.backend, admitted.request).await?;
@@ -127,10 +131,13 @@ pub async fn steer(
     let settings = Map::new();
     let prompt = NewPrompt { input, settings, tools: None, output_schema: None };
     let call = prompt.call()?;
+    check_length("the prompt", &call)?;
     if !app.config.exit_with_parent {
         crate::front::own_files(&caller.tenant.settings.root, &call)?;
     }
-    control.steer(steering(&call)?).await?;
+    let input = steering(&call)?;
+    check_files(&input)?;
+    control.steer(input).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

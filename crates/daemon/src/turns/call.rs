@@ -9,11 +9,11 @@ use bindery_core::wire::app_server::params::ThreadStart;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::store::{ThreadRow, TurnRow};
+use crate::store::ThreadRow;
 
-/// The call of a turn. The same rows give the same call, whichever daemon asks.
-pub(super) fn of(thread: &ThreadRow, turn: &TurnRow) -> Result<CallOptions, Error> {
-    let options: CallOptions = serde_json::from_value(turn.request.clone())
+/// The call of a turn's request. The same rows give the same call, whichever daemon asks.
+pub(super) fn of(thread: &ThreadRow, request: Value) -> Result<CallOptions, Error> {
+    let options: CallOptions = serde_json::from_value(request)
         .map_err(|err| Error::invalid("request", err.to_string()))?;
     within(thread, options)
 }

@@ -112,6 +112,14 @@ impl Detached {
         Some("nobody knows how".to_owned())
     }
 
+    /// The process of the worker of this kind.
+    pub(super) async fn process_of(&self, key: &WorkerKey) -> Option<u32> {
+        let rows = self.rows(&self.kind(key)?).await.ok()?;
+        let found =
+            rows.iter().find_map(|row| process(&Folder::new(&self.workers, &row.id), &row.socket));
+        found.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok())
+    }
+
     /// Lets the lease run out, or ends all workers at once.
     pub(super) async fn stop(&self, end: bool) {
         if end {
@@ -135,7 +143,7 @@ impl Detached {
     async fn provide(&self, key: WorkerKey) -> Result<AppServer, ClientError> {
         let kind = self.kind(&key).ok_or_else(|| failed("a worker of no known kind"))?;
         for row in self.rows(&kind).await.map_err(failed)? {
-            match dial(&row.socket).await {
+            match dial_again(&row.socket).await {
                 Ok(server) => {
                     tracing::info!(worker = row.id, tenant = row.tenant, "worker found again");
                     return Ok(server);
@@ -295,6 +303,10 @@ async fn lasts(socket: &str) -> bool {
 pub(super) struct Handle(pub(super) Arc<Detached>);
 
 impl Starter for Handle {
+    fn owns(&self, _: &WorkerKey) -> bool {
+        true
+    }
+
     fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, ClientError>> {
         let (detached, key) = (self.0.clone(), key.clone());
         Box::pin(async move { detached.provide(key).await })
@@ -335,6 +347,23 @@ async fn reach(folder: &Folder, socket: &str) -> Result<AppServer, ClientError> 
         sleep(Duration::from_millis(5)).await;
     }
 }
+
+/// Dials a worker that was there before. One that takes connections lives, and may only be busy:
+/// given up too soon, it would be ended with all its turns.
+async fn dial_again(socket: &str) -> Result<AppServer, ClientError> {
+    for _ in 1..DIALS {
+        match dial(socket).await {
+            Err(err) if lasts(socket).await => {
+                tracing::debug!(%err, "a worker that lives does not greet yet");
+            }
+            dialled => return dialled,
+        }
+    }
+    dial(socket).await
+}
+
+/// How often a worker that lives is dialled.
+const DIALS: u32 = 4;
 
 async fn dial(socket: &str) -> Result<AppServer, ClientError> {
     let mut dial = Dial::new(Address::Unix(Some(socket.into())));
