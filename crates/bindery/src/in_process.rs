@@ -175,7 +175,7 @@ impl RawEngine {
 
 /// Carries lines between the client's end and the engine's.
 async fn bridge(far: Transport, wire: Wire) {
-    let Transport { outgoing, mut incoming, closer } = far;
+    let Transport { outgoing, mut incoming, closer, .. } = far;
     let Wire { incoming: to_engine, outgoing: mut from_engine, over } = wire;
     let inward = async {
         while let Some(line) = incoming.recv().await {

@@ -206,6 +206,23 @@ impl AppServer {
         Ok(())
     }
 
+    /// Has the server unload a thread that nothing runs in, with its MCP servers and whatever else
+    /// it left running; false where it must stay, and is only unsubscribed from. It can be resumed.
+    ///
+    /// Codex 0.166 and 0.169 have no request for it. They unload a thread that is archived, at
+    /// once. One that is unsubscribed from stays for 30 minutes, with all its processes.
+    pub async fn unload_thread(&self, thread: &ThreadId) -> Result<bool, Error> {
+        self.unsubscribe(thread).await?;
+        let known = self.read_thread(thread).await?;
+        // Without a file there is nothing to resume; an active one has a turn of somebody else's.
+        if known.path.is_none() || known.status["type"] != "idle" {
+            return Ok(false);
+        }
+        self.archive_thread(thread).await?;
+        self.done("thread/unarchive", &of(thread)).await?;
+        Ok(true)
+    }
+
     /// The models to choose from.
     pub async fn models(&self) -> Result<Vec<Model>, Error> {
         let mut models = Vec::new();

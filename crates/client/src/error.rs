@@ -156,6 +156,16 @@ pub enum Error {
         /// Length of the answer.
         bytes: u64,
     },
+    /// What we were to send is longer than the other side takes; it was not sent.
+    #[error("`{what}` has {bytes} bytes, and the backend takes at most {limit} in one message")]
+    MessageTooLong {
+        /// What was to be sent.
+        what: String,
+        /// Its length.
+        bytes: usize,
+        /// The most.
+        limit: usize,
+    },
     /// Codex said something we cannot read where we must.
     #[error("cannot read the answer to `{what}`: {why}")]
     Protocol {
@@ -213,6 +223,7 @@ impl Error {
             Self::Worker(err) => err.code(),
             Self::ShuttingDown => "shutting_down",
             Self::LineTooLong { .. } => "line_too_long",
+            Self::MessageTooLong { .. } => "message_too_long",
             Self::Protocol { .. } => "protocol",
             Self::ChatRequest { .. } => "chat_request",
             Self::AgentDescription { .. } => "agent_description",
@@ -234,6 +245,7 @@ impl Error {
             Self::Unauthorized { .. } => "give the token that the server was started with",
             Self::Prompt(err) => return err.hint(),
             Self::Overloaded { .. } => "try again later",
+            Self::MessageTooLong { .. } => "send less at a time, or images as uploads or files",
             Self::NothingWaits => {
                 "the turn may have ended or its process restarted; send a user message to go on"
             }

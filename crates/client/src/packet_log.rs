@@ -44,7 +44,7 @@ impl fmt::Debug for PacketLog {
 
 /// The same transport, with every line logged.
 pub fn logged(transport: Transport, log: &PacketLog) -> Transport {
-    let Transport { outgoing, mut incoming, closer } = transport;
+    let Transport { outgoing, mut incoming, send_limit, closer } = transport;
     let (sender, mut to_send) = mpsc::channel::<Vec<u8>>(QUEUE);
     let (receiver, received) = mpsc::channel(QUEUE);
     let (out, closing) = (log.clone(), closer.closing());
@@ -68,7 +68,7 @@ pub fn logged(transport: Transport, log: &PacketLog) -> Transport {
             }
         }
     });
-    Transport { outgoing: sender, incoming: received, closer }
+    Transport { outgoing: sender, incoming: received, send_limit, closer }
 }
 
 /// A line with the values of secret fields, and what looks like a key, replaced.

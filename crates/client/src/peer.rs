@@ -97,6 +97,7 @@ impl WeakPeer {
 #[derive(Debug)]
 struct Shared {
     outgoing: mpsc::Sender<Vec<u8>>,
+    send_limit: usize,
     pending: Arc<Pending>,
     slots: Semaphore,
     next: AtomicI64,
@@ -106,7 +107,7 @@ struct Shared {
 impl Peer {
     /// Takes over a connection.
     pub fn start(transport: Transport, bounds: Bounds) -> (Self, mpsc::Receiver<Inbound>) {
-        let Transport { outgoing, incoming, closer } = transport;
+        let Transport { outgoing, incoming, send_limit, closer } = transport;
         // One place more, reserved from the start: the end is told whatever else is waiting.
         let (sender, inbound) = mpsc::channel(bounds.inbound.max(1) + 1);
         let pending = Arc::new(Pending::default());
@@ -116,7 +117,8 @@ impl Peer {
         }
         let slots = Semaphore::new(bounds.pending.max(1));
         let next = AtomicI64::new(1);
-        (Self { shared: Arc::new(Shared { outgoing, pending, slots, next, closer }) }, inbound)
+        let shared = Shared { outgoing, send_limit, pending, slots, next, closer };
+        (Self { shared: Arc::new(shared) }, inbound)
     }
 
     /// Asks and waits for the answer, at most `within`; a server that is overloaded is asked again.
@@ -132,6 +134,7 @@ impl Peer {
         for attempts in 1.. {
             let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
             let line = rpc::request(&number.into(), method, &params).map_err(encode(method))?;
+            self.check_length(method, &line)?;
             let failure = match timeout_at(deadline, self.attempt(number, line)).await {
                 Ok(Ok(result)) => return Ok(result),
                 Ok(Err(failure)) => failure,
@@ -152,12 +155,21 @@ impl Peer {
 
     /// Tells; waits only for room in the queue.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        self.send(rpc::notification(method, &params).map_err(encode(method))?).await
+        let line = rpc::notification(method, &params).map_err(encode(method))?;
+        self.check_length(method, &line)?;
+        self.send(line).await
     }
 
-    /// Answers a request of the server.
+    /// Answers a request of the server; refuses it where the answer is longer than it takes, since
+    /// it would wait for another for ever.
     pub async fn respond(&self, id: &RequestId, result: impl Serialize) -> Result<(), Error> {
-        self.send(rpc::response(id, &result).map_err(encode("response"))?).await
+        let line = rpc::response(id, &result).map_err(encode("response"))?;
+        if let Err(too_long) = self.check_length("response", &line) {
+            let (code, message) = (INVALID_REQUEST, too_long.to_string());
+            self.respond_error(id, &RpcError { code, message, data: None }).await?;
+            return Err(too_long);
+        }
+        self.send(line).await
     }
 
     /// Refuses a request of the server.
@@ -195,6 +207,15 @@ impl Peer {
     /// How many replies came for which nobody waited: late, doubled or invented.
     pub fn stray_replies(&self) -> u64 {
         self.shared.pending.strays()
+    }
+
+    /// A message that is too long would cost the connection, with all turns on it.
+    fn check_length(&self, what: &str, line: &[u8]) -> Result<(), Error> {
+        let (bytes, limit) = (line.len(), self.shared.send_limit);
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(Error::MessageTooLong { what: what.to_owned(), bytes, limit })
     }
 
     async fn attempt(&self, number: i64, line: Vec<u8>) -> Result<Box<RawValue>, Failure> {
@@ -303,6 +324,9 @@ fn pause(attempts: u32) -> Duration {
     let chance = RandomState::new().hash_one(attempts) % 1000;
     full / 2 + full.mul_f64(chance as f64 / 2000.0)
 }
+
+/// The code of a request that cannot be served.
+const INVALID_REQUEST: i64 = -32600;
 
 /// The longest pause between two attempts.
 const MOST: Duration = Duration::from_secs(5);

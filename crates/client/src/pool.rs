@@ -89,6 +89,23 @@ impl Pool {
         self.shared.worker_for(key, thread)
     }
 
+    /// Nobody wants this thread any more: its worker unloads it as soon as nothing runs in it.
+    pub fn dismiss_thread(&self, key: &WorkerKey, thread: &ThreadId) {
+        self.shared.change(key, |group, fx| group.dismiss_thread(thread, fx));
+    }
+
+    /// The workers that take turns.
+    pub fn workers(&self) -> Vec<PoolWorker> {
+        let workers = self.shared.workers().into_iter();
+        workers.map(|(key, id, server)| PoolWorker { key, id, server }).collect()
+    }
+
+    /// Has a worker take no more turns and end when those that run are over; callers wait for the
+    /// next one. False if it does so already.
+    pub fn drain(&self, worker: &PoolWorker) -> bool {
+        self.shared.change(&worker.key, |group, fx| group.drain(worker.id, fx))
+    }
+
     /// Counts, as of now.
     pub fn stats(&self) -> Stats {
         self.shared.stats()
@@ -111,6 +128,16 @@ impl std::fmt::Debug for Pool {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_tuple("Pool").field(&self.stats()).finish()
     }
+}
+
+/// A worker of a pool.
+#[derive(Clone, Debug)]
+pub struct PoolWorker {
+    /// Its kind.
+    pub key: WorkerKey,
+    /// The connection to it.
+    pub server: AppServer,
+    id: worker::WorkerId,
 }
 
 /// How many workers a call may find gone.

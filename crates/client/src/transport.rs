@@ -38,6 +38,10 @@ use pump::Signals;
 /// The longest line kept whole, unless told otherwise: Codex sends whole transcripts as one line.
 pub const LINE_LIMIT: usize = 32 * 1024 * 1024;
 
+/// The longest message that Codex 0.166 and 0.169 take in one WebSocket frame; they answer a longer
+/// one by closing the connection, with all turns on it.
+pub const FRAME_LIMIT: usize = 16 * 1024 * 1024;
+
 /// Lines that may wait in either direction before their sender has to.
 pub const QUEUE: usize = 64;
 
@@ -48,6 +52,8 @@ pub struct Transport {
     pub outgoing: mpsc::Sender<Vec<u8>>,
     /// Lines from it; while they are not taken, it is not read.
     pub incoming: mpsc::Receiver<Incoming>,
+    /// The longest line that the other side takes; the peer refuses to send a longer one.
+    pub send_limit: usize,
     /// Ends it.
     pub closer: Closer,
 }
@@ -149,7 +155,8 @@ pub fn over(
     let tasks = TaskTracker::new();
     let (outgoing, incoming) = pump::start(read, write, line_limit, &signals, &tasks);
     tasks.spawn(end_of_streams(signals.clone(), gone));
-    Transport { outgoing, incoming, closer: Closer { signals, tasks, group: None } }
+    let closer = Closer { signals, tasks, group: None };
+    Transport { outgoing, incoming, send_limit: LINE_LIMIT, closer }
 }
 
 /// How long the other side may keep talking after we have stopped.

@@ -74,8 +74,19 @@ pub struct Http {
     pub body_limit: usize,
     /// How long a request's head and body may take, in seconds.
     pub read_seconds: u64,
-    /// Connections at a time.
+    /// Requests of known callers at a time, streams included.
     pub connections: usize,
+    /// Connections beside those: without a request, or with one whose token is not known yet. The
+    /// oldest is closed when there are more.
+    pub silent_connections: usize,
+    /// Of one address, those that have not shown a valid token.
+    pub unknown_per_address: usize,
+    /// How long a connection may be without its first request, in seconds.
+    pub silent_seconds: u64,
+    /// Bytes of requests in memory at a time, of all tenants; further ones wait.
+    pub request_bytes: u64,
+    /// Wrong tokens of one address that are answered at once.
+    pub wrong_tokens_per_minute: u32,
     /// How often a quiet stream says that it is alive, in seconds.
     pub keep_alive_seconds: u64,
     /// How long streams may take to end when the server stops, in seconds.
@@ -90,6 +101,11 @@ impl Default for Http {
             body_limit: 32 << 20,
             read_seconds: 30,
             connections: 4096,
+            silent_connections: 1024,
+            unknown_per_address: 512,
+            silent_seconds: 10,
+            request_bytes: 128 << 20,
+            wrong_tokens_per_minute: 30,
             keep_alive_seconds: 15,
             stop_seconds: 10,
         }
@@ -131,6 +147,12 @@ pub struct WorkerConfig {
     pub turns: usize,
     /// How long a worker may have nothing to do before it is ended, in seconds.
     pub idle_seconds: u64,
+    /// How long a thread may have nothing to do before its worker unloads it, and ends its MCP
+    /// servers, in seconds.
+    pub idle_thread_seconds: u64,
+    /// Bytes of memory of a worker and all its processes; one that has more takes no new turns and
+    /// is replaced when those that run are over. Zero for no limit.
+    pub memory_limit: u64,
 }
 
 impl Default for WorkerConfig {
@@ -142,6 +164,8 @@ impl Default for WorkerConfig {
             orphan_seconds: 15 * 60,
             turns: 64,
             idle_seconds: 10 * 60,
+            idle_thread_seconds: 5 * 60,
+            memory_limit: 2 << 30,
         }
     }
 }

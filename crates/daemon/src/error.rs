@@ -11,6 +11,9 @@ use crate::tenant::{FOLDER_MOVED, Role};
 /// The limit of bytes that are kept.
 pub const DISK: &str = "bytes of disk";
 
+/// When to come again to a server that has no room.
+const FULL_RETRY: Duration = Duration::from_secs(2);
+
 /// What was kept for a while is gone.
 pub const FORGOTTEN: &str = "events_forgotten";
 
@@ -73,6 +76,30 @@ pub enum Error {
         /// When to come again.
         retry_after: Option<Duration>,
     },
+    /// The server has no room for anybody now.
+    #[error("the server's limit of {limit} {what} is reached")]
+    Full {
+        /// `requests at a time`, `bytes of requests at a time`.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// Too many wrong tokens came from the caller's address.
+    #[error("too many wrong tokens came from this address")]
+    WrongTokens {
+        /// When to come again.
+        retry_after: Duration,
+    },
+    /// The prompt, answer or tool is longer than the backend takes.
+    #[error("{what} has {bytes} bytes, and the backend takes at most {limit} in one message")]
+    TooLong {
+        /// What is too long.
+        what: &'static str,
+        /// Its length.
+        bytes: u64,
+        /// The most.
+        limit: u64,
+    },
     /// The daemon is stopping.
     #[error("the server is stopping")]
     Stopping,
@@ -134,6 +161,9 @@ impl Error {
             Self::Conflict { code, .. } | Self::Interrupt { code, .. } => code,
             Self::Limit { what: DISK, .. } => "disk_full",
             Self::Limit { .. } => "limit_reached",
+            Self::Full { .. } => "server_full",
+            Self::WrongTokens { .. } => "too_many_wrong_tokens",
+            Self::TooLong { .. } => "message_too_long",
             Self::Stopping => "stopping",
             Self::Store(_) => "store",
             Self::Client(err) => err.code(),
@@ -158,8 +188,9 @@ impl Error {
             Self::Interrupt { code: "answer_unfit", .. } => 422,
             Self::Interrupt { .. } => 409,
             Self::Limit { what: DISK, .. } => 507,
-            Self::Limit { .. } => 429,
-            Self::Stopping => 503,
+            Self::Limit { .. } | Self::WrongTokens { .. } => 429,
+            Self::TooLong { .. } | Self::Client(Client::MessageTooLong { .. }) => 413,
+            Self::Full { .. } | Self::Stopping => 503,
             Self::Client(err) => match err {
                 Client::Prompt(_) | Client::InputRefused { .. } => 422,
                 Client::Busy { .. } | Client::NothingWaits | Client::ThreadHeld { .. } => 409,
@@ -189,6 +220,9 @@ impl Error {
             }
             Self::Limit { what: DISK, .. } => "let old turns be forgotten, or raise the limit",
             Self::Limit { .. } => "wait for running turns, or raise the tenant's limits",
+            Self::Full { .. } => "come again after the time in `Retry-After`",
+            Self::WrongTokens { .. } => "a valid token is answered at once, from this address too",
+            Self::TooLong { .. } => "send less at a time, or images as uploads",
             Self::NotFound { what: "tenant", .. } => "`bindery tenant list` names those there are",
             Self::NotFound { what: "token", .. } => {
                 "it is void already or was never there; `bindery tenant list` names tokens"
@@ -216,6 +250,8 @@ impl Error {
         use bindery_client::error::Error as Client;
         let wait = match self {
             Self::Limit { retry_after, .. } => *retry_after,
+            Self::Full { .. } => Some(FULL_RETRY),
+            Self::WrongTokens { retry_after } => Some(*retry_after),
             Self::Client(
                 Client::PoolBusy { retry_after, .. } | Client::BackOff { retry_after, .. },
             ) => Some(*retry_after),

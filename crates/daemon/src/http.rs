@@ -1,9 +1,9 @@
 //! The HTTP API: versioned JSON under `/v1`, events as SSE, errors as problem+json.
 //!
 //! Read: [`app`] (what handlers share), [`security`] (who gets in at all), [`auth`] (who asks),
-//! [`access`] (which role that takes),
-//! [`limits`] (how much), [`extract`] and [`body`] (what they send), [`problem`] (how errors are
-//! told), then one file for each kind of thing, and [`openapi`] (all of it, described).
+//! [`access`] (which role that takes), [`limits`], [`connections`], [`wrong_tokens`] and
+//! [`body_budget`] (how much), [`extract`] and [`body`] (what they send), [`problem`] (how errors
+//! are told), then one file for each kind of thing, and [`openapi`] (all of it, described).
 
 pub mod app;
 
@@ -14,6 +14,12 @@ pub mod access;
 pub mod auth;
 
 pub mod limits;
+
+pub mod connections;
+
+pub mod wrong_tokens;
+
+pub mod body_budget;
 
 pub mod extract;
 

@@ -13,22 +13,25 @@ use tokio_util::task::TaskTracker;
 
 pub use self::check::{Checked, check};
 use crate::clock;
-use crate::config::Config;
+use crate::config::{Config, Http};
 use crate::error::Error;
 use crate::front::Fronts;
+use crate::http::body_budget::BodyBudget;
+use crate::http::connections::{ConnectionLimits, Connections};
 use crate::http::limits::Used;
 use crate::http::listen::Times;
 use crate::http::metrics::Metrics;
 use crate::http::security::Doors;
 use crate::http::token_watch::TokenWatch;
+use crate::http::wrong_tokens::WrongTokens;
 use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
 use crate::private::{make_file, make_folder, remove_old_token, restrict_data};
 use crate::store::sqlite::{Sqlite, Sync};
 use crate::store::{Change, Store};
 use crate::tenant::{Policy, Role, Roles, Tenant, TenantSettings, Tenants};
-use crate::turns::Runner;
-use crate::workers::{Program, Workers};
+use crate::turns::{Runner, RunnerParts};
+use crate::workers::{Program, Workers, memory};
 
 /// The store's file in the data folder.
 pub const STORE: &str = "bindery.sqlite";
@@ -89,7 +92,14 @@ impl Server {
         }
         let workers = Workers::start(&config, program, store.clone())?;
         let hooks = Hooks::new(store.clone(), &config.webhooks);
-        let runner = Runner::new(store.clone(), workers, hooks.clone(), config.clone());
+        let body_budget = BodyBudget::new(config.http.request_bytes);
+        let runner = Runner::new(RunnerParts {
+            store: store.clone(),
+            workers,
+            hooks: hooks.clone(),
+            config: config.clone(),
+            body_budget: body_budget.clone(),
+        });
         let listening = TcpListener::bind(config.listen).await;
         let listener = listening.map_err(|err| unheard(&config, &err))?;
         runner.recover().await?;
@@ -98,9 +108,11 @@ impl Server {
         let fronts = Fronts::new(config.clone(), runner.workers().clone());
         let address = listener.local_addr().map_err(|err| Error::Internal(err.to_string()))?;
         let (doors, used) = (Doors::new(address, &config.http), Used::default());
-        let metrics = Metrics::default();
         let token_watch = TokenWatch::new(store.clone(), stop.clone());
         let app = App {
+            connections: Connections::new(connection_limits(&config.http)),
+            wrong_tokens: WrongTokens::default(),
+            body_budget,
             config,
             store,
             tenants,
@@ -109,7 +121,7 @@ impl Server {
             fronts,
             doors,
             used,
-            metrics,
+            metrics: Metrics::default(),
             token_watch,
             stop,
         };
@@ -151,11 +163,18 @@ impl Server {
         let tasks = TaskTracker::new();
         tasks.spawn(hooks.run(app.stop.clone()));
         tasks.spawn(forget(app.clone()));
+        tasks.spawn(memory::watch(
+            app.runner.workers().clone(),
+            app.fronts.clone(),
+            app.config.workers.memory_limit,
+            app.metrics.clone(),
+            app.stop.clone(),
+        ));
         let http = &app.config.http;
         let times = Times {
             read: Duration::from_secs(http.read_seconds.max(1)),
+            silent: Duration::from_secs(http.silent_seconds.max(1)),
             grace: Duration::from_secs(http.stop_seconds),
-            connections: http.connections.max(1),
         };
         let closing = app.stop.clone();
         // Streams end when the server stops; their readers come back to the next one.
@@ -164,7 +183,8 @@ impl Server {
             closing.cancel();
             leave
         });
-        http::listen::serve(listener, http::router(app.clone()), times, app.stop.clone()).await;
+        let (router, connections) = (http::router(app.clone()), app.connections.clone());
+        http::listen::serve(listener, router, times, connections, app.stop.clone()).await;
         tracing::info!("stopping");
         tokio::join!(app.runner.stop(), app.fronts.shutdown(FRONTS));
         let leave = stopper.await.unwrap_or(Leave::Workers);
@@ -174,6 +194,45 @@ impl Server {
         tasks.wait().await;
         Ok(app.store.close().await?)
     }
+}
+
+/// Connections for which there are descriptors, besides those that we need ourselves.
+fn connection_limits(http: &Http) -> ConnectionLimits {
+    let room = descriptors().saturating_sub(OWN_DESCRIPTORS).max(64);
+    let silent = http.silent_connections.clamp(1, room / 4);
+    ConnectionLimits {
+        requests: http.connections.clamp(1, room - silent),
+        silent,
+        unknown_of_address: http.unknown_per_address.clamp(1, silent),
+    }
+}
+
+/// Descriptors for the store, for workers and for files.
+const OWN_DESCRIPTORS: usize = 256;
+
+/// More are of no use to us.
+const MOST_DESCRIPTORS: u64 = 65_536;
+
+/// How many descriptors we may have, when we have asked for as many as we are allowed.
+#[cfg(unix)]
+fn descriptors() -> usize {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.unwrap_or(MOST_DESCRIPTORS).min(MOST_DESCRIPTORS);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let before = limit.current;
+        limit.current = Some(wanted);
+        if let Err(err) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%err, "the limit of open files cannot be raised");
+            limit.current = before;
+        }
+    }
+    usize::try_from(limit.current.unwrap_or(MOST_DESCRIPTORS)).unwrap_or(usize::MAX)
+}
+
+#[cfg(not(unix))]
+fn descriptors() -> usize {
+    MOST_DESCRIPTORS as usize
 }
 
 fn unheard(config: &Config, err: &std::io::Error) -> Error {

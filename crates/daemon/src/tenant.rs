@@ -108,13 +108,30 @@ pub struct Limits {
     /// Requests a minute.
     #[serde(alias = "requests_per_minute")]
     pub requests_per_minute: u32,
-    /// Bytes of uploads and events on disk.
+    /// Bytes of uploads, prompts and events on disk.
     pub disk: u64,
+    /// Requests at a time, streams included.
+    pub requests: usize,
+    /// Bytes of requests in memory at a time; further ones wait.
+    #[serde(alias = "request_bytes")]
+    pub request_bytes: u64,
+    /// Bytes of the turns that wait.
+    #[serde(alias = "queue_bytes")]
+    pub queue_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { turns: 16, queue: 256, thread_queue: 16, requests_per_minute: 6000, disk: 4 << 30 }
+        Self {
+            turns: 16,
+            queue: 256,
+            thread_queue: 16,
+            requests_per_minute: 6000,
+            disk: 4 << 30,
+            requests: 512,
+            request_bytes: 32 << 20,
+            queue_bytes: 64 << 20,
+        }
     }
 }
 

@@ -15,11 +15,15 @@ mod flow;
 
 mod lane;
 
+mod length;
+
 pub mod log;
 
 mod open;
 
 mod recover;
+
+mod take_over;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +43,7 @@ use self::log::{Log, Reader};
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
+use crate::http::body_budget::BodyBudget;
 use crate::interrupts::Hooks;
 use crate::secret;
 use crate::store::{Change, Store, StoreError, ThreadRow, TurnKind, TurnRow, TurnState};
@@ -46,6 +51,7 @@ use crate::tenant::{Caller, Tenant};
 use crate::workers::Workers;
 
 pub use self::call::steering;
+pub use self::length::{check_files, check_length, json_bytes};
 
 /// Runs turns; clones share it.
 #[derive(Clone)]
@@ -53,11 +59,27 @@ pub struct Runner {
     inner: Arc<Inner>,
 }
 
+/// What a runner works with.
+pub struct RunnerParts {
+    /// What is kept.
+    pub store: Arc<dyn Store>,
+    /// Who runs threads.
+    pub workers: Workers,
+    /// Who is told.
+    pub hooks: Hooks,
+    /// Settings.
+    pub config: Arc<Config>,
+    /// Bytes of requests in memory.
+    pub body_budget: BodyBudget,
+}
+
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workers: Workers,
     pub(crate) hooks: Hooks,
     pub(crate) config: Arc<Config>,
+    /// Bytes of requests in memory, those of turns that begin included.
+    body_budget: BodyBudget,
     /// Turns that wait or run here.
     live: Mutex<HashMap<String, Arc<Live>>>,
     /// Threads with turns, by name.
@@ -115,12 +137,14 @@ pub struct NewTurn {
 
 impl Runner {
     /// A runner on these workers.
-    pub fn new(store: Arc<dyn Store>, workers: Workers, hooks: Hooks, config: Arc<Config>) -> Self {
+    pub fn new(parts: RunnerParts) -> Self {
+        let RunnerParts { store, workers, hooks, config, body_budget } = parts;
         let inner = Inner {
             store,
             workers,
             hooks,
             config,
+            body_budget,
             live: Mutex::default(),
             lanes: Mutex::default(),
             rooms: Mutex::default(),
@@ -151,11 +175,13 @@ impl Runner {
             let message = format!("thread `{}` is archived", thread.id);
             return Err(Error::Conflict { code: "thread_archived", message });
         }
+        check_length("the prompt", &new.request)?;
         let turn = row(tenant, thread, new);
         if let Some(known) = inner.known(&turn).await? {
             return Ok((known, false));
         }
-        let place = inner.reserve(tenant, &thread.id)?;
+        let bytes = json_bytes(&turn.request);
+        let place = inner.reserve(tenant, &thread.id, bytes)?;
         let contributor = caller.as_contributor();
         let changes = vec![
             Change::AddContributor { thread: thread.id.clone(), contributor },

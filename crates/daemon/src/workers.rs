@@ -8,7 +8,9 @@ mod bound;
 
 mod environment;
 
-mod hidden;
+pub(crate) mod hidden;
+
+pub(crate) mod memory;
 
 #[cfg(unix)]
 mod detached;
@@ -21,7 +23,7 @@ pub mod guard;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,7 +31,9 @@ use bindery_client::app_server::AppServer;
 use bindery_client::error::Error as ClientError;
 use bindery_client::locate::{Located, locate};
 use bindery_client::model::ModelSettings;
-use bindery_client::pool::{Lease, Pool, PoolSettings, PooledModel, Starter, Stats, WorkerKey};
+use bindery_client::pool::{
+    Lease, Pool, PoolSettings, PoolWorker, PooledModel, Starter, Stats, WorkerKey,
+};
 use bindery_client::transport::stdio::Launch;
 use bindery_client::version::Version;
 use bindery_core::ids::ThreadId;
@@ -140,6 +144,7 @@ impl Workers {
             warm: 0,
             warm_total: 0,
             idle: Duration::from_secs(config.workers.idle_seconds),
+            thread_idle: Duration::from_secs(config.workers.idle_thread_seconds),
             ..PoolSettings::default()
         };
         Self {
@@ -225,6 +230,28 @@ impl Workers {
         Ok(self.pool.lease(&self.key(tenant, backend)?, thread.as_ref()).await?)
     }
 
+    /// Has a tenant's thread unloaded as soon as nothing runs in it.
+    pub fn unload(&self, tenant: &Tenant, backend: &str, session: &str) -> Result<(), Error> {
+        self.pool.dismiss_thread(&self.key(tenant, backend)?, &ThreadId::from(session));
+        Ok(())
+    }
+
+    /// The pool, to see how much its workers use.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The process of a worker.
+    pub(crate) async fn process_of(&self, worker: &PoolWorker) -> Option<u32> {
+        #[cfg(unix)]
+        if let Some(detached) = &self.detached
+            && let Some(pid) = detached.process_of(&worker.key).await
+        {
+            return Some(pid);
+        }
+        worker.server.process()
+    }
+
     /// Whether a connection that was lost was lost with its worker, and how that ended.
     pub async fn is_gone(&self, tenant: &Tenant, backend: &str) -> Option<String> {
         let kind = Kind { tenant: tenant.id.clone(), backend: backend.to_owned() };
@@ -308,10 +335,9 @@ impl Workers {
         Ok(launch)
     }
 
-    /// What no command of this tenant's workers needs to see: the store and its key, the sockets of
-    /// all workers, what tenants have sent, and the homes of others.
-    pub fn hidden_paths(&self, tenant: &Tenant) -> Vec<PathBuf> {
-        hidden::paths(&self.config, tenant)
+    /// The program of the built-in engine.
+    pub(crate) fn engine(&self) -> &Path {
+        &self.program.executable
     }
 
     fn key(&self, tenant: &Tenant, backend: &str) -> Result<WorkerKey, Error> {

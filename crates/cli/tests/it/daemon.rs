@@ -29,7 +29,29 @@ impl Daemon {
 
     /// With these further settings.
     pub(crate) fn with(script: impl Into<Script>, settings: &str) -> Self {
-        let stage = Stage::with(script, &Options::default());
+        Self::with_options(script, settings, &Options::default())
+    }
+
+    /// With a home of these options.
+    pub(crate) fn with_options(
+        script: impl Into<Script>,
+        settings: &str,
+        options: &Options,
+    ) -> Self {
+        Self::on(Stage::with(script, options), settings)
+    }
+
+    /// With another program in Codex's place, made for the real one.
+    pub(crate) fn with_program(
+        script: impl Into<Script>,
+        program: impl FnOnce(&Path) -> PathBuf,
+    ) -> Self {
+        let Stage { codex, model } = Stage::with(script, &Options::default());
+        let program = program(codex.program());
+        Self::on(Stage { codex: codex.served_by(&program), model }, "")
+    }
+
+    fn on(stage: Stage, settings: &str) -> Self {
         let folder = TempDir::with_prefix("bindery-serve-").unwrap();
         let (child, web) = start(&stage, &folder, settings);
         Self { child, web, stage, folder, settings: settings.to_owned() }

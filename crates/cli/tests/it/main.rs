@@ -57,6 +57,9 @@ mod mcp;
 mod escalation;
 
 #[cfg(target_os = "linux")]
+mod neighbours;
+
+#[cfg(target_os = "linux")]
 mod granular;
 
 #[cfg(target_os = "linux")]

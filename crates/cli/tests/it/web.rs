@@ -34,6 +34,15 @@ impl Web {
         self.ask("GET", path, None, &[]).await
     }
 
+    /// What is no JSON.
+    pub(crate) async fn text(&self, path: &str) -> (u16, String) {
+        let asking = async {
+            let (status, mut reader) = self.open("GET", path, None, &[]).await;
+            (status, reader.all().await)
+        };
+        timeout(HANG, asking).await.expect("the server does not answer")
+    }
+
     pub(crate) async fn post(&self, path: &str, body: Value) -> (u16, Value) {
         self.ask("POST", path, Some(body), &[]).await
     }

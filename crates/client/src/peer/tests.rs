@@ -45,6 +45,16 @@ fn start(bounds: Bounds) -> (Peer, mpsc::Receiver<Inbound>, Server) {
     (peer, inbound, Server { read: BufReader::new(read), write })
 }
 
+/// The same, where the server takes short messages only.
+fn start_short() -> (Peer, mpsc::Receiver<Inbound>, Server) {
+    let (ours, theirs) = tokio::io::duplex(1024);
+    let (read, write) = tokio::io::split(ours);
+    let transport = Transport { send_limit: 100, ..transport::over(read, write, LIMIT) };
+    let (peer, inbound) = Peer::start(transport, Bounds::default());
+    let (read, write) = tokio::io::split(theirs);
+    (peer, inbound, Server { read: BufReader::new(read), write })
+}
+
 /// The only test code that knows the fields.
 fn sketch(inbound: Option<Inbound>) -> String {
     match inbound {
@@ -312,4 +322,28 @@ async fn parameters_that_are_no_json_are_the_callers_fault() {
     let (peer, _inbound, _server) = start(Bounds::default());
     let odd = std::collections::HashMap::from([(vec![1], 1)]);
     assert_eq!(peer.request("m", odd, SOON).await.unwrap_err().code(), "encode");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_does_not_take_is_not_sent_and_the_connection_lives() {
+    let (peer, mut inbound, mut server) = start_short();
+    let refused = ask(&peer, &"a".repeat(200), SOON).await.unwrap_err();
+    let limit = "the backend takes at most 100 in one message";
+    assert!(refused.starts_with("message_too_long") && refused.contains(limit), "{refused}");
+    let long = json!({ "text": "a".repeat(200) });
+    let told = peer.notify("tell", &long).await.unwrap_err();
+    assert_eq!(told.code(), "message_too_long");
+    // A question would wait for ever for an answer that cannot be sent.
+    server.send(r#"{"id":"q","method":"item/tool/call","params":{}}"#).await;
+    assert_eq!(sketch(inbound.recv().await), "? q item/tool/call {}");
+    let answered = peer.respond(&"q".into(), &long).await.unwrap_err();
+    assert_eq!(answered.code(), "message_too_long");
+    let reply = server.next().await;
+    assert_eq!((&reply["id"], reply["result"].is_null()), (&json!("q"), true));
+    assert!(reply["error"]["message"].as_str().unwrap().contains(limit), "{reply}");
+    let (asked, ()) = tokio::join!(ask(&peer, "short", SOON), async {
+        let id = server.next_id().await;
+        server.reply(id, json!("fine")).await;
+    });
+    assert_eq!(asked.unwrap(), "\"fine\"");
 }

@@ -113,7 +113,7 @@ impl Group {
             self.let_go(worker, before.as_ref(), fx);
         }
         if let Some(pin) = self.pins.get_mut(thread).filter(|pin| pin.worker == worker) {
-            (pin.opened, pin.subscribed) = (true, true);
+            (pin.opened, pin.subscribed, pin.dismissed) = (true, true, false);
         }
     }
 
@@ -207,12 +207,47 @@ impl Group {
         }
     }
 
-    /// Codex does not tell of this thread any more; it may be used again, after a resume.
-    pub(super) fn left(&mut self, thread: &ThreadId, worker: WorkerId, fx: &mut Effects<'_>) {
+    /// Codex does not tell of this thread any more; it may be used again, after a resume. One that
+    /// is unloaded belongs to no worker.
+    pub(super) fn left(
+        &mut self,
+        thread: &ThreadId,
+        worker: WorkerId,
+        unloaded: bool,
+        fx: &mut Effects<'_>,
+    ) {
+        if unloaded && self.pins.get(thread).is_some_and(|pin| pin.worker == worker) {
+            self.pins.remove(thread);
+        }
         if let Some(pin) = self.pins.get_mut(thread).filter(|pin| pin.worker == worker) {
             (pin.leaving, pin.subscribed) = (false, false);
         }
         self.pump(fx);
+    }
+
+    /// Nobody wants this thread any more: it is unloaded as soon as nothing runs in it.
+    pub(super) fn dismiss_thread(&mut self, thread: &ThreadId, fx: &mut Effects<'_>) {
+        if let Some(pin) = self.pins.get_mut(thread) {
+            pin.dismissed = true;
+            fx.due(fx.now);
+        }
+    }
+
+    /// A worker takes no more turns, and is ended when those that run are over.
+    pub(super) fn drain(&mut self, id: WorkerId, fx: &mut Effects<'_>) -> bool {
+        let Some(worker) = self.workers.get_mut(&id).filter(|one| !one.draining && !one.ending)
+        else {
+            return false;
+        };
+        worker.draining = true;
+        fx.due(fx.now);
+        true
+    }
+
+    /// Its workers that take turns.
+    pub(super) fn workers(&self) -> impl Iterator<Item = (WorkerKey, WorkerId, AppServer)> {
+        let fit = self.workers.iter().filter(|(_, worker)| !worker.ending && !worker.draining);
+        fit.map(|(&id, worker)| (self.key.clone(), id, worker.server.clone()))
     }
 
     /// Everybody who waits is told this.
@@ -265,7 +300,9 @@ impl Group {
     }
 
     fn place(&self, thread: Option<&ThreadId>, fx: &Effects<'_>) -> Option<WorkerId> {
-        let room = |worker: &Worker| !worker.ending && worker.load < fx.settings.turns_per_worker;
+        let room = |worker: &Worker| {
+            !worker.ending && !worker.draining && worker.load < fx.settings.turns_per_worker
+        };
         if let Some(pin) = thread.and_then(|thread| self.pins.get(thread)) {
             let worker = self.workers.get(&pin.worker)?;
             // A thread that runs already takes no more room: the call goes on with its turn, or is
@@ -337,11 +374,17 @@ impl Group {
         let Some(worker) = self.workers.get_mut(&id) else { return };
         worker.used = fx.now;
         fx.due(fx.now + fx.settings.idle.min(fx.settings.thread_idle));
+        if worker.draining {
+            fx.due(fx.now);
+        }
         let Some(thread) = thread else { return worker.load -= 1 };
         let Some(pin) = self.pins.get_mut(thread).filter(|pin| pin.worker == id) else { return };
         pin.used = fx.now;
         pin.seats -= 1;
         if pin.seats == 0 {
+            if pin.dismissed {
+                fx.due(fx.now);
+            }
             worker.load -= 1;
             if !pin.opened {
                 self.pins.remove(thread);

@@ -15,6 +15,7 @@ use super::group::Group;
 use super::order;
 use super::seat::Seat;
 use super::state::{Effects, State};
+use super::worker::WorkerId;
 use super::{PoolSettings, Starter, Stats, WorkerKey};
 use crate::app_server::AppServer;
 use crate::error::Error;
@@ -85,6 +86,10 @@ impl Shared {
 
     pub(super) fn worker_for(&self, key: &WorkerKey, thread: &ThreadId) -> Option<AppServer> {
         self.state().group(key)?.worker_for(thread)
+    }
+
+    pub(super) fn workers(&self) -> Vec<(WorkerKey, WorkerId, AppServer)> {
+        self.state().groups().flat_map(Group::workers).collect()
     }
 
     pub(super) fn stats(&self) -> Stats {

@@ -53,10 +53,15 @@ impl Order {
             Self::Leave { key, worker, server, model, thread } => {
                 // Before, not after: whoever comes next must not take it for open.
                 model.forget(&thread);
-                if let Err(err) = server.unsubscribe(&thread).await {
-                    tracing::debug!(%thread, %err, "cannot unsubscribe");
-                }
-                shared.change(&key, |group, fx| group.left(&thread, worker, fx));
+                let left = match shared.starter().owns(&key) {
+                    true => server.unload_thread(&thread).await,
+                    false => server.unsubscribe(&thread).await.map(|()| false),
+                };
+                let unloaded = left.unwrap_or_else(|err| {
+                    tracing::warn!(%thread, %err, "an idle thread stays loaded");
+                    false
+                });
+                shared.change(&key, |group, fx| group.left(&thread, worker, unloaded, fx));
             }
             Self::Discard { server, thread } => discard(&server, &thread).await,
             Self::End { server } => close(&server).await,

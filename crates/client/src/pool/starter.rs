@@ -11,6 +11,11 @@ pub trait Starter: Send + Sync + 'static {
     /// A new worker of this kind. Dropped, the future leaves nothing behind.
     fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, Error>>;
 
+    /// Whether a worker of this kind is ours alone. Only then may its threads be unloaded.
+    fn owns(&self, _key: &WorkerKey) -> bool {
+        false
+    }
+
     /// The connection to a worker is closed: because it had nothing to do (`idle`), or it was lost.
     /// A worker that outlives its connection is ended here.
     fn ended(&self, _key: &WorkerKey, _idle: bool) -> BoxFuture<'static, ()> {

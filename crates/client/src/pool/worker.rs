@@ -28,6 +28,8 @@ pub(super) struct Worker {
     pub(super) used: Instant,
     /// It is being ended: takes no more work, and still holds its threads.
     pub(super) ending: bool,
+    /// It takes no more turns, and is ended when those that run are over.
+    pub(super) draining: bool,
     /// Threads started ahead.
     pub(super) spares: Spares,
 }
@@ -43,6 +45,7 @@ impl Worker {
             born: now,
             used: now,
             ending: false,
+            draining: false,
             spares: Spares::default(),
         }
     }
@@ -63,10 +66,20 @@ pub(super) struct Pin {
     pub(super) subscribed: bool,
     /// It is just being unsubscribed; nobody may use it before that is through.
     pub(super) leaving: bool,
+    /// Nobody wants it any more.
+    pub(super) dismissed: bool,
 }
 
 impl Pin {
     pub(super) fn new(worker: WorkerId, now: Instant) -> Self {
-        Self { worker, seats: 0, used: now, opened: false, subscribed: true, leaving: false }
+        Self {
+            worker,
+            seats: 0,
+            used: now,
+            opened: false,
+            subscribed: true,
+            leaving: false,
+            dismissed: false,
+        }
     }
 }

@@ -4,7 +4,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 
 use super::pump::Signals;
-use super::{Closer, End, FAREWELL, Incoming, QUEUE, Transport};
+use super::{Closer, End, FAREWELL, Incoming, LINE_LIMIT, QUEUE, Transport};
 
 /// Two ends; what one sends the other receives. Must be called within a runtime.
 ///
@@ -16,7 +16,7 @@ pub fn pair() -> (Transport, Transport) {
     right.tasks.spawn(carry(right.lines, right.signals.clone(), to_left));
     let end = |outgoing, incoming, signals, tasks| {
         let closer = Closer { signals, tasks, group: None };
-        Transport { outgoing, incoming, closer }
+        Transport { outgoing, incoming, send_limit: LINE_LIMIT, closer }
     };
     (
         end(left.outgoing, left.incoming, left.signals, left.tasks),

@@ -89,7 +89,8 @@ pub fn spawn(launch: &Launch) -> Result<Transport, Error> {
     let keeper = Keeper { child, group: group.clone(), tail, silent, grace: launch.grace };
     tasks.spawn(keeper.run(signals.stop.clone(), gone));
     tracing::debug!(program = %launch.program.display(), leader, "started");
-    Ok(Transport { outgoing, incoming, closer: Closer { signals, tasks, group: Some(group) } })
+    let closer = Closer { signals, tasks, group: Some(group) };
+    Ok(Transport { outgoing, incoming, send_limit: LINE_LIMIT, closer })
 }
 
 /// The command, leading a group of its own, with pipes.

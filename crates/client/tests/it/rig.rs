@@ -164,7 +164,7 @@ fn scripted(scene: Scene) -> (Transport, Far) {
 /// Puts a scripted server, which speaks bytes, behind an end of a connection that has none.
 async fn bridge(far: Transport, script: Script) {
     let (play, from, mut to) = Scripted::start(script);
-    let Transport { outgoing, mut incoming, closer } = far;
+    let Transport { outgoing, mut incoming, closer, .. } = far;
     let inward = async {
         while let Some(Incoming::Line(mut line)) = incoming.recv().await {
             line.push(b'\n');

@@ -1,6 +1,8 @@
 //! Workers of a front: processes of our own, or an app-server that listens already.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::error::Error;
@@ -11,6 +13,9 @@ use bindery_client::transport::stdio::Launch;
 use futures_util::future::BoxFuture;
 
 use super::request::Listening;
+use crate::config::Config;
+use crate::tenant::Tenant;
+use crate::workers::hidden::hide_from_engine;
 
 /// The name under which a key keeps the token of a server.
 const TOKEN: &str = "token";
@@ -29,24 +34,39 @@ pub(super) fn key(server: &Listening) -> Result<WorkerKey, Error> {
 }
 
 /// Starts the one, dials the other.
-#[derive(Default)]
 pub(super) struct Reach {
     options: ConnectOptions,
+    config: Arc<Config>,
+    engine: PathBuf,
+    tenant: Tenant,
+}
+
+impl Reach {
+    /// For workers of this tenant; `engine` is the program of the built-in engine.
+    pub(super) fn new(config: Arc<Config>, engine: PathBuf, tenant: Tenant) -> Self {
+        Self { options: ConnectOptions::default(), config, engine, tenant }
+    }
 }
 
 impl Starter for Reach {
+    /// A server that was dialled may have other clients.
+    fn owns(&self, key: &WorkerKey) -> bool {
+        address(key.launch()).is_none()
+    }
+
     fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, Error>> {
         let (key, options) = (key.clone(), self.options.clone());
+        let mut launch = key.launch().clone();
+        hide_from_engine(&mut launch, &self.engine, &self.config, &self.tenant);
         Box::pin(async move {
-            let launch = key.launch();
-            match address(launch) {
+            match address(&launch) {
                 Some(address) => {
                     let token = launch.env.iter().find(|(name, _)| name == TOKEN);
                     let token = token.map(|(_, value)| Token::new(value.to_string_lossy()));
                     let dial = Dial { token, ..Dial::new(address) };
                     AppServer::dial(&dial, &options).await
                 }
-                None => AppServer::spawn(launch, &options).await,
+                None => AppServer::spawn(&launch, &options).await,
             }
         })
     }

@@ -65,7 +65,9 @@ impl Fronts {
         let mut fronts = self.fronts();
         let front = fronts.entry(tenant.id.clone()).or_insert_with(|| {
             let settings = self.pool_settings(tenant);
-            let pool = Pool::with_starter(settings, Arc::new(Reach::default()));
+            let engine = self.workers.engine().to_owned();
+            let reach = Reach::new(self.config.clone(), engine, tenant.clone());
+            let pool = Pool::with_starter(settings, Arc::new(reach));
             Front::new(pool, Interrupts::default())
         });
         front.clone()
@@ -82,6 +84,7 @@ impl Fronts {
             turns_per_worker: turns.max(1),
             queue: tenant.settings.limits.queue,
             idle: Duration::from_secs(self.config.workers.idle_seconds),
+            thread_idle: Duration::from_secs(self.config.workers.idle_thread_seconds),
             ..all
         }
     }
@@ -89,6 +92,11 @@ impl Fronts {
     /// The front of a tenant that has called before.
     pub fn known(&self, tenant: &Tenant) -> Option<Front> {
         self.fronts().get(&tenant.id).cloned()
+    }
+
+    /// The pools of all fronts.
+    pub(crate) fn pools(&self) -> Vec<Pool> {
+        self.fronts().values().map(|front| front.pool.clone()).collect()
     }
 
     /// Counts of all fronts' workers, as of now.

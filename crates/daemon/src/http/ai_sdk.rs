@@ -20,6 +20,7 @@ use super::access::Access;
 use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::Path;
+use super::limits::room;
 use super::sse;
 use super::token_watch::WatchedStream;
 use super::turns::NewPrompt;
@@ -28,7 +29,7 @@ use crate::files::TenantFiles;
 use crate::front::Events;
 use crate::front::request::{CallRequest, FrontSettings};
 use crate::tenant::{Caller, Role};
-use crate::turns::steering;
+use crate::turns::{check_files, check_length, steering};
 
 /// How often a quiet stream says that it is alive, at the least.
 const QUIET: Duration = Duration::from_secs(15);
@@ -45,6 +46,9 @@ pub async fn stream(
     caller: Caller,
     Body(request): Body<CallRequest>,
 ) -> Result<Response, Error> {
+    if !app.config.exit_with_parent {
+        room(&app, &caller.tenant, 0).await?;
+    }
     let admitted = app.fronts.admit(&caller, request)?;
     let front = admitted.front.clone();
     let events = front.stream(admitted, caller.as_contributor()).await?;
@@ -130,7 +134,9 @@ pub async fn steer(
     let settings = Map::new();
     let prompt = NewPrompt { input, settings, tools: None, output_schema: None };
     let call = prompt.call()?;
+    check_length("the prompt", &call)?;
     let mut input = steering(&call)?;
+    check_files(&input)?;
     if !app.config.exit_with_parent {
         let files = TenantFiles::new(&app.config, &caller.tenant);
         files.check(&call)?;

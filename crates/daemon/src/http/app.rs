@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::body_budget::BodyBudget;
+use super::connections::Connections;
 use super::limits::Used;
 use super::metrics::Metrics;
 use super::security::Doors;
 use super::token_watch::TokenWatch;
+use super::wrong_tokens::WrongTokens;
 use crate::config::Config;
 use crate::front::Fronts;
 use crate::interrupts::Desk;
@@ -34,6 +37,12 @@ pub struct App {
     pub doors: Doors,
     /// What tenants have used.
     pub used: Used,
+    /// Who is connected.
+    pub connections: Connections,
+    /// Wrong tokens, by address.
+    pub wrong_tokens: WrongTokens,
+    /// Bytes of requests in memory.
+    pub body_budget: BodyBudget,
     /// What is counted.
     pub metrics: Metrics,
     /// Ends streams whose token is void.

@@ -1,5 +1,6 @@
 //! JSON bodies: of the right type, within bounds, with nothing in them that we do not know.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Bytes, to_bytes};
@@ -12,6 +13,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::app::App;
+use super::auth::RequestTenant;
+use super::body_budget::BodyShare;
+use super::connections::ClientConnection;
 use super::problem::respond;
 use super::security::is_json;
 use super::unique_keys;
@@ -46,8 +50,34 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Perhaps<T> {
     }
 }
 
+/// Values in a JSON body. A value takes up to a hundred bytes of memory and as little as two of a
+/// body.
+const MAX_VALUES: usize = 250_000;
+
+/// A body this short has few values, whatever is in it.
+const FEW_VALUES: usize = 64 * 1024;
+
+/// About how many values and names a JSON text has: what is between commas, colons and brackets.
+fn count_values(json: &[u8]) -> usize {
+    let (mut count, mut in_text, mut escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b',' | b':' | b'[' | b'{' if !in_text => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 /// Reads JSON; a key that is there twice is refused, because readers differ in which one counts.
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    if bytes.len() > FEW_VALUES && count_values(bytes) > MAX_VALUES {
+        let why = format!("it has more than {MAX_VALUES} values; send text as one");
+        return Err(Error::invalid("body", why));
+    }
     unique_keys::check(bytes).map_err(|why| Error::invalid("body", why))?;
     serde_json::from_slice(bytes).map_err(|err| Error::invalid("body", err.to_string()))
 }
@@ -77,7 +107,15 @@ pub async fn bytes(request: Request, app: &App) -> Result<Bytes, Response> {
         return Err(too_long());
     }
     let patience = Duration::from_secs(http.read_seconds.max(1));
-    match timeout(patience, to_bytes(request.into_body(), limit)).await {
+    let most = told.unwrap_or(limit as u64);
+    let tenant = request.extensions().get::<RequestTenant>().cloned();
+    let share = share(tenant, app, most, patience).await.map_err(Error::into_response)?;
+    let connection = request.extensions().get::<Arc<ClientConnection>>().cloned();
+    let read = timeout(patience, to_bytes(request.into_body(), limit)).await;
+    if let Some(connection) = connection {
+        connection.hold_body(share);
+    }
+    match read {
         Ok(read) => read.map_err(|_| too_long()),
         Err(_) => {
             let detail = "the body did not come in time";
@@ -86,10 +124,54 @@ pub async fn bytes(request: Request, app: &App) -> Result<Bytes, Response> {
     }
 }
 
+/// The body's share of memory; without a tenant nobody reads one.
+async fn share(
+    tenant: Option<RequestTenant>,
+    app: &App,
+    bytes: u64,
+    within: Duration,
+) -> Result<BodyShare, Error> {
+    let Some(RequestTenant(tenant)) = tenant else { return Err(Error::Unauthorized) };
+    let limit = tenant.settings.limits.request_bytes;
+    let share = app.body_budget.share(&tenant.id, limit, bytes, within).await;
+    if share.is_err() {
+        app.metrics.refuse("request_bytes");
+    }
+    share
+}
+
 /// A JSON response.
 pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => (status, [(CONTENT_TYPE, "application/json")], body).into_response(),
         Err(err) => Error::Internal(err.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_outside_of_texts_only() {
+        for (json, count) in [
+            (r#"{"a":[1,2,{"b":null}]}"#, 8),
+            (r#"["one, two: [three] {four}"]"#, 2),
+            (r#"["a \" , \\", 1]"#, 3),
+            ("7", 1),
+        ] {
+            assert_eq!(count_values(json.as_bytes()), count, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_body_of_very_many_values_is_not_parsed() {
+        let many = format!("[{}0]", "0,".repeat(MAX_VALUES));
+        let refused = read::<serde_json::Value>(many.as_bytes()).unwrap_err();
+        assert_eq!(refused.status(), 422);
+        let text = format!("[\"{}\"]", ", ".repeat(MAX_VALUES));
+        assert!(read::<serde_json::Value>(text.as_bytes()).is_ok());
+        let deep = "[".repeat(100_000);
+        assert_eq!(read::<serde_json::Value>(deep.as_bytes()).unwrap_err().status(), 422);
     }
 }

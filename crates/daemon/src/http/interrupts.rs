@@ -12,12 +12,14 @@ use super::ai_sdk;
 use super::app::App;
 use super::body::{Body, json};
 use super::extract::{Path, Query};
+use super::limits::room;
 use super::pages::{Page, following_limit, place_from_name, place_to_name};
 use super::turns::TurnView;
 use crate::error::Error;
 use crate::interrupts::view;
 use crate::store::{InterruptFilter, InterruptRow};
 use crate::tenant::Caller;
+use crate::turns::check_length;
 
 /// Which interrupts to list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -82,6 +84,7 @@ pub async fn answer(
     Path(token): Path,
     Body(answer): Body<Answer>,
 ) -> Result<Response, Error> {
+    check_length("the answer", &answer)?;
     if let Some(told) = ai_sdk::answer(&app, &caller, &token, &answer) {
         return told;
     }
@@ -97,6 +100,7 @@ pub async fn ask_again(
     caller: Caller,
     Path(token): Path,
 ) -> Result<Response, Error> {
+    room(&app, &caller.tenant, 0).await?;
     let turn = app.desk.ask_again(&caller, &token).await?;
     Ok(json(StatusCode::CREATED, &TurnView::from(turn)))
 }

@@ -34,6 +34,23 @@ pub struct Metrics {
     restarts: Gauge<u64, AtomicU64>,
     webhooks: Gauge<u64, AtomicU64>,
     webhooks_lost: Gauge<u64, AtomicU64>,
+    refused: Family<Refusal, Counter>,
+    silent: Gauge<u64, AtomicU64>,
+    busy: Gauge<u64, AtomicU64>,
+    evicted: Gauge<u64, AtomicU64>,
+}
+
+/// Why requests were refused.
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Refusal {
+    why: &'static str,
+}
+
+impl EncodeLabelSet for Refusal {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        use prometheus_client::encoding::EncodeLabel;
+        ("why", self.why).encode(encoder.encode_label())
+    }
 }
 
 /// Which requests are counted together.
@@ -71,6 +88,13 @@ impl Default for Metrics {
         registry.register("webhooks_waiting", waiting, webhooks.clone());
         let lost = "Webhook deliveries given up, and not forgotten yet";
         registry.register("webhooks_given_up", lost, webhooks_lost.clone());
+        let refused = Family::<Refusal, Counter>::default();
+        registry.register("refused", "Requests refused for a limit", refused.clone());
+        let (silent, busy, evicted) = (gauge(), gauge(), gauge());
+        registry.register("connections_silent", "Connections without a request", silent.clone());
+        registry.register("connections_busy", "Requests under way", busy.clone());
+        let closed = "Silent connections closed to make room, since the start";
+        registry.register("connections_closed_for_room", closed, evicted.clone());
         let registry = Arc::new(registry);
         Self {
             registry,
@@ -82,7 +106,18 @@ impl Default for Metrics {
             restarts,
             webhooks,
             webhooks_lost,
+            refused,
+            silent,
+            busy,
+            evicted,
         }
+    }
+}
+
+impl Metrics {
+    /// Counts a request that a limit refuses.
+    pub fn refuse(&self, why: &'static str) {
+        self.refused.get_or_create(&Refusal { why }).inc();
     }
 }
 
@@ -134,6 +169,10 @@ pub async fn show(State(app): State<App>, caller: Caller) -> Result<Response, Er
     metrics.turns.set(turns);
     metrics.queue.set(queue);
     metrics.restarts.set(restarts);
+    let (silent, busy) = app.connections.count();
+    metrics.silent.set(silent as u64);
+    metrics.busy.set(busy as u64);
+    metrics.evicted.set(app.connections.evicted());
     let webhooks = app.store.delivery_counts().await?;
     metrics.webhooks.set(webhooks.waiting.into());
     metrics.webhooks_lost.set(webhooks.given_up.into());

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::{Path, Query};
+use super::limits::room;
 use super::pages::{Page, PageQuery};
 use super::sessions;
 use super::turns::{TurnView, submit};
@@ -19,7 +20,7 @@ use crate::clock::{self, Millis};
 use crate::error::Error;
 use crate::store::{Change, StoreError, ThreadRow, TurnKind};
 use crate::tenant::{Caller, Contributor, ThreadFolder};
-use crate::turns::NewTurn;
+use crate::turns::{NewTurn, json_bytes};
 
 /// A thread.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -99,7 +100,9 @@ pub async fn create(
     if let Some(session) = &row.session {
         sessions::refuse_linked(&caller, session).await?;
     }
+    room(&app, &caller.tenant, ROW).await?;
     add(&app, &row).await?;
+    app.used.add(&caller.tenant.id, ROW);
     Ok(json(StatusCode::CREATED, &ThreadView::from(row)))
 }
 
@@ -116,6 +119,22 @@ async fn add(app: &App, row: &ThreadRow) -> Result<(), Error> {
     }
 }
 
+/// Bytes of a thread's settings and tools, which every list of threads shows.
+const MAX_DECLARED: u64 = 1024 * 1024;
+
+/// Letters of a title.
+const MAX_TITLE: usize = 1000;
+
+/// What a row is counted as besides what is in it.
+const ROW: u64 = 1024;
+
+fn check_title(title: Option<&str>) -> Result<(), Error> {
+    if title.is_some_and(|title| title.chars().count() > MAX_TITLE) {
+        return Err(Error::invalid("title", format!("use at most {MAX_TITLE} characters")));
+    }
+    Ok(())
+}
+
 /// A row for a new thread, checked.
 pub fn make(
     app: &App,
@@ -128,6 +147,12 @@ pub fn make(
     settings.policy.check(&new.settings)?;
     if new.settings.contains_key("cwd") {
         return Err(Error::invalid("settings.cwd", "the folder is a field of the thread"));
+    }
+    check_title(new.title.as_deref())?;
+    let bytes = json_bytes(&new.settings).saturating_add(json_bytes(&new.tools));
+    if bytes > MAX_DECLARED {
+        let what = "the list of the thread's settings and tools";
+        return Err(Error::TooLong { what, bytes, limit: MAX_DECLARED });
     }
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if !new.session_id.iter().all(|id| !id.is_empty() && id.len() <= 64 && id.bytes().all(fine)) {
@@ -206,6 +231,7 @@ pub async fn rename(
     Body(rename): Body<Rename>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
+    check_title(Some(&rename.title))?;
     let change = Change::NameThread { thread: row.id, title: rename.title, at: clock::now() };
     app.store.commit(vec![change]).await?;
     read(State(app), caller, Path(thread)).await
@@ -242,7 +268,9 @@ pub async fn fork(
     };
     let fork = json!({ "session": session, "thread": row.id });
     let copy = make(&app, &caller, new, Some(fork), row.contributors)?;
+    room(&app, &caller.tenant, ROW).await?;
     app.store.commit(vec![Change::AddThread(Box::new(copy.clone()))]).await?;
+    app.used.add(&caller.tenant.id, ROW);
     Ok(json(StatusCode::CREATED, &ThreadView::from(copy)))
 }
 
@@ -267,9 +295,14 @@ async fn set_archived(
     archived: bool,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
-    let change = Change::ArchiveThread { thread: row.id, archived, at: clock::now() };
+    let id = row.id.clone();
+    let change = Change::ArchiveThread { thread: id, archived, at: clock::now() };
     app.store.commit(vec![change]).await?;
     if archived {
+        if let Some(session) = &row.session {
+            // Where the backend is gone, nothing of the thread is loaded.
+            let _ = app.runner.workers().unload(&caller.tenant, &row.backend, session);
+        }
         uploads::leave(&app, &caller.tenant, &thread).await?;
     }
     read(State(app), caller, Path(thread)).await

@@ -24,7 +24,7 @@ use crate::error::{Error, FORGOTTEN};
 use crate::files::TenantFiles;
 use crate::store::{Change, ThreadRow, TurnKind, TurnRow, TurnState};
 use crate::tenant::Caller;
-use crate::turns::{NewTurn, steering};
+use crate::turns::{NewTurn, check_files, check_length, json_bytes, steering};
 
 /// A turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -95,24 +95,33 @@ pub struct NewPrompt {
 
 impl NewPrompt {
     /// The call of the AI SDK that it is.
-    pub fn call(&self) -> Result<CallOptions, Error> {
-        let content = match &self.input {
-            Value::String(text) => json!([{ "type": "text", "text": text }]),
-            Value::Array(parts) if !parts.is_empty() => json!(parts),
+    pub fn call(self) -> Result<CallOptions, Error> {
+        let content = match self.input {
+            Value::String(text) => text_parts(text),
+            Value::Array(parts) if !parts.is_empty() => Value::Array(parts),
             _ => return Err(Error::invalid("input", "it must be text or a list of parts")),
         };
         let mut call = json!({
-            "prompt": [{ "role": "user", "content": content }],
+            "prompt": [{ "role": "user" }],
             "providerOptions": { "codex": self.settings },
         });
-        if let Some(tools) = &self.tools {
-            call["tools"] = json!(tools);
+        // Moved, not copied: it may be long.
+        call["prompt"][0]["content"] = content;
+        if let Some(tools) = self.tools {
+            call["tools"] = Value::Array(tools);
         }
-        if let Some(schema) = &self.output_schema {
-            call["responseFormat"] = json!({ "type": "json", "schema": schema });
+        if let Some(schema) = self.output_schema {
+            call["responseFormat"] = json!({ "type": "json" });
+            call["responseFormat"]["schema"] = schema;
         }
         serde_json::from_value(call).map_err(|err| Error::invalid("body", err.to_string()))
     }
+}
+
+fn text_parts(text: String) -> Value {
+    let mut part = json!({ "type": "text" });
+    part["text"] = Value::String(text);
+    Value::Array(vec![part])
 }
 
 /// Puts a turn into the queue of its thread. With an `Idempotency-Key`, twice is once.
@@ -129,10 +138,9 @@ pub async fn start(
 ) -> Result<Response, Error> {
     let row = find_thread(&app, &caller, &thread).await?;
     let row = check_settings(&app, &caller, row, &new.settings).await?;
-    room(&app, &caller.tenant, 0).await?;
     let call = checked(&app, &caller, &row.id, new)?;
     // What cannot be run is told now, not by a turn that fails.
-    steering(&call)?;
+    check_files(&steering(&call)?)?;
     let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key: key(&headers)? };
     submit(&app, &caller, &row, new).await
 }
@@ -173,8 +181,11 @@ fn checked(
     thread: &str,
     mut new: NewPrompt,
 ) -> Result<CallOptions, Error> {
+    check_length("the prompt", &new.input)?;
     if !app.config.exit_with_parent {
-        TenantFiles::new(&app.config, &caller.tenant).check(&new.call()?)?;
+        // Before uploads stand for files of ours.
+        let before = NewPrompt { settings: Map::new(), tools: None, ..new.clone() };
+        TenantFiles::new(&app.config, &caller.tenant).check(&before.call()?)?;
     }
     uploads::resolve(app, &caller.tenant, thread, &mut new.input)?;
     new.call()
@@ -197,6 +208,7 @@ pub async fn submit(
     thread: &ThreadRow,
     new: NewTurn,
 ) -> Result<Response, Error> {
+    room(app, &caller.tenant, json_bytes(&new.request)).await?;
     let (turn, new) = app.runner.submit(caller, thread, new).await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(json(status, &TurnView::from(turn)))
@@ -295,6 +307,7 @@ pub async fn steer(
     let prompt = NewPrompt { input: steer.input, settings, tools: None, output_schema: None };
     let call = checked(&app, &caller, &row.thread, prompt)?;
     let mut input = steering(&call)?;
+    check_files(&input)?;
     if !app.config.exit_with_parent {
         input = TenantFiles::new(&app.config, &caller.tenant).take(input).await?;
     }

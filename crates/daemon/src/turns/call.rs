@@ -9,16 +9,16 @@ use bindery_core::wire::app_server::params::{ThreadSettings, ThreadStart};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::store::{ThreadRow, TurnRow};
+use crate::store::ThreadRow;
 use crate::tenant::{Tenant, distrust};
 
-/// The call of a turn. The same rows give the same call, whichever daemon asks.
+/// The call of a turn's request. The same rows give the same call, whichever daemon asks.
 pub(super) fn of(
     tenant: &Tenant,
     thread: &ThreadRow,
-    turn: &TurnRow,
+    request: Value,
 ) -> Result<CallOptions, Error> {
-    let options: CallOptions = serde_json::from_value(turn.request.clone())
+    let options: CallOptions = serde_json::from_value(request)
         .map_err(|err| Error::invalid("request", err.to_string()))?;
     within(tenant, thread, options)
 }

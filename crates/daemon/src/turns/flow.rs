@@ -1,6 +1,7 @@
 //! A turn runs: its parts are kept, then shown; its questions are kept before anybody sees them.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use bindery_client::interrupts::State;
 use bindery_client::turn::Turn;
@@ -26,14 +27,17 @@ use crate::store::{Change, InterruptRow, InterruptState, TurnKind};
 /// Parts that are kept in one go, at most.
 const BURST: usize = 128;
 
-/// How often a turn is taken over again from a worker that lives.
-const REATTACH: u32 = 5;
+/// How long a turn may wait for memory to begin in.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+
+/// A connection that lasts so long is none that is lost again and again.
+const LASTING: Duration = Duration::from_secs(10);
 
 /// A turn on its way.
 pub(super) struct Flow<'a> {
     pub(super) inner: &'a Inner,
     pub(super) scene: &'a Scene,
-    changes: watch::Receiver<u64>,
+    pub(super) changes: watch::Receiver<u64>,
     /// Questions, how they stand in the store, and when they are too late.
     known: HashMap<ApprovalId, (Standing, Millis)>,
     /// Questions whose parts have come; one is told after what it is about.
@@ -65,13 +69,22 @@ enum Cut {
 impl Inner {
     /// Runs one turn to its end, or until we stop.
     pub(super) async fn run(&self, tenant: &str, thread: &str, job: &Job) -> Result<(), Error> {
-        let Some(scene) = self.scene(tenant, thread, &job.turn).await? else { return Ok(()) };
-        let room = self.room(&scene.tenant);
-        let _permit = tokio::select! {
+        let Some(row) = self.store.tenant(tenant).await? else { return Ok(()) };
+        // Nothing of the turn is in memory while it waits.
+        let admission = async {
+            let room = self.room(&row).acquire_owned().await;
+            let limit = row.settings.limits.request_bytes;
+            let share = self.body_budget.share(tenant, limit, job.bytes, PATIENCE).await;
+            (room, share)
+        };
+        let (_permit, share) = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Ok(()),
-            permit = room.acquire_owned() => permit,
+            admitted = admission => admitted,
         };
+        let Some(mut scene) = self.scene(tenant, thread, &job.turn).await? else { return Ok(()) };
+        // Needed to begin with; whoever takes the turn over later reads it again.
+        let request = std::mem::take(&mut scene.turn.request);
         if !job.adopt {
             let start = Change::StartTurn { turn: job.turn.clone(), at: clock::now() };
             // Withdrawn meanwhile.
@@ -92,8 +105,15 @@ impl Inner {
             worker.backend = scene.thread.backend,
             turn.adopted = job.adopt,
         );
-        let opening =
-            async { if job.adopt { self.adopt(&scene).await } else { self.open(&scene).await } };
+        let opening = async {
+            let share = share?;
+            let opened = match job.adopt {
+                true => self.adopt(&scene, request).await,
+                false => self.open(&scene, request).await,
+            };
+            drop(share);
+            opened
+        };
         let opening = opening.instrument(call);
         let opened = tokio::select! {
             biased;
@@ -128,8 +148,9 @@ impl<'a> Flow<'a> {
     }
 
     async fn run(mut self, opened: Opened) -> Result<(), Error> {
-        let mut opened = opened;
-        for attempt in 0.. {
+        let (mut opened, mut attempt) = (opened, 0);
+        loop {
+            let since = Instant::now();
             self.bind(&opened.turn).await?;
             // The worker has opened the folder meanwhile, or long ago.
             let moved = self.confined(&opened.turn, Vec::new());
@@ -145,6 +166,7 @@ impl<'a> Flow<'a> {
                         return self.lost(last, why).await;
                     }
                     drop(opened);
+                    attempt = if since.elapsed() > LASTING { 0 } else { attempt + 1 };
                     match self.again(attempt).await {
                         Ok(again) => opened = again,
                         Err(why) => return self.lost(last, &why).await,
@@ -152,25 +174,6 @@ impl<'a> Flow<'a> {
                 }
             }
         }
-        Ok(())
-    }
-
-    /// The worker lives, so its turns do: takes this one over.
-    async fn again(&mut self, attempt: u32) -> Result<Opened, String> {
-        let Scene { tenant, thread, turn, live } = self.scene;
-        if let Some(obituary) = self.inner.workers.is_gone(tenant, &thread.backend).await {
-            return Err(obituary);
-        }
-        if attempt >= REATTACH {
-            return Err("the connection is lost again and again".to_owned());
-        }
-        let scene = self.inner.scene(&tenant.id, &thread.id, &turn.id).await;
-        let scene = scene.map_err(|err| err.to_string())?.ok_or("the turn is gone")?;
-        tracing::info!(turn = turn.id, "the connection was lost; the turn is taken over again");
-        // What was asked is asked again, under the same names.
-        live.interrupts.forget();
-        self.changes = live.interrupts.watch();
-        self.inner.adopt(&scene).await.map_err(|err| err.to_string())
     }
 
     /// Writes down what the backend calls the thread and the turn.

@@ -17,6 +17,8 @@ pub(super) struct Lane {
     queue: VecDeque<Job>,
     /// Places that are taken and not filled yet.
     reserved: usize,
+    /// Bytes of those, and of what waits.
+    bytes: u64,
     /// A task sees to it.
     runs: bool,
 }
@@ -33,6 +35,8 @@ pub(super) struct Job {
     pub(super) turn: String,
     /// It runs already, in a worker.
     pub(super) adopt: bool,
+    /// The length of its request.
+    pub(super) bytes: u64,
     /// What of it is traced, below the request that asked for it.
     span: Span,
 }
@@ -42,6 +46,7 @@ pub(super) struct Place<'a> {
     inner: &'a Arc<Inner>,
     tenant: String,
     thread: String,
+    bytes: u64,
     taken: bool,
 }
 
@@ -61,7 +66,7 @@ impl Place<'_> {
             turn.state = Empty,
             otel.status_code = Empty,
         );
-        lane.queue.push_back(Job { turn: turn.to_owned(), adopt, span });
+        lane.queue.push_back(Job { turn: turn.to_owned(), adopt, bytes: self.bytes, span });
         if !std::mem::replace(&mut lane.runs, true) {
             let (inner, tenant) = (self.inner.clone(), self.tenant.clone());
             self.inner.tasks.spawn(run(inner, tenant, self.thread.clone()));
@@ -77,6 +82,7 @@ impl Drop for Place<'_> {
         let mut lanes = lock(&self.inner.lanes);
         if let Some(lane) = lanes.get_mut(&self.thread) {
             lane.reserved -= 1;
+            lane.bytes -= self.bytes;
             if lane.waiting() == 0 && !lane.runs {
                 lanes.remove(&self.thread);
             }
@@ -90,11 +96,13 @@ impl Inner {
         self: &'a Arc<Self>,
         tenant: &Tenant,
         thread: &str,
+        bytes: u64,
     ) -> Result<Place<'a>, Error> {
         let limits = tenant.settings.limits;
         let mut lanes = lock(&self.lanes);
         let of_tenant = lanes.values().filter(|lane| lane.tenant == tenant.id);
-        let waiting: usize = of_tenant.map(Lane::waiting).sum();
+        let count = |(turns, bytes), lane: &Lane| (turns + lane.waiting(), bytes + lane.bytes);
+        let (waiting, kept) = of_tenant.fold((0, 0), count);
         let in_thread = lanes.get(thread).map_or(0, Lane::waiting);
         let full = |what, limit: usize| Error::Limit {
             what,
@@ -107,12 +115,22 @@ impl Inner {
         if in_thread >= limits.thread_queue {
             return Err(full("turns in the queue of a thread", limits.thread_queue));
         }
-        Ok(self.place(&mut lanes, &tenant.id, thread))
+        // One that waits alone waits, however long it is.
+        if kept > 0 && kept.saturating_add(bytes) > limits.queue_bytes {
+            let limit = usize::try_from(limits.queue_bytes).unwrap_or(usize::MAX);
+            return Err(full("bytes of turns in the queue", limit));
+        }
+        Ok(self.place(&mut lanes, &tenant.id, thread, bytes))
     }
 
     /// A place whatever the limits: the turn was let in before.
-    pub(super) fn readmit<'a>(self: &'a Arc<Self>, tenant: &str, thread: &str) -> Place<'a> {
-        self.place(&mut lock(&self.lanes), tenant, thread)
+    pub(super) fn readmit<'a>(
+        self: &'a Arc<Self>,
+        tenant: &str,
+        thread: &str,
+        bytes: u64,
+    ) -> Place<'a> {
+        self.place(&mut lock(&self.lanes), tenant, thread, bytes)
     }
 
     fn place<'a>(
@@ -120,17 +138,21 @@ impl Inner {
         lanes: &mut std::collections::HashMap<String, Lane>,
         tenant: &str,
         thread: &str,
+        bytes: u64,
     ) -> Place<'a> {
         let lane = lanes.entry(thread.to_owned()).or_default();
         lane.tenant = tenant.to_owned();
         lane.reserved += 1;
+        lane.bytes += bytes;
         let (tenant, thread) = (tenant.to_owned(), thread.to_owned());
-        Place { inner: self, tenant, thread, taken: false }
+        Place { inner: self, tenant, thread, bytes, taken: false }
     }
 
     /// Takes a turn out of its lane before it runs.
     pub(super) fn leave(&self, thread: &str, turn: &str) {
         if let Some(lane) = lock(&self.lanes).get_mut(thread) {
+            let leaving = lane.queue.iter().filter(|job| job.turn == turn);
+            lane.bytes -= leaving.map(|job| job.bytes).sum::<u64>();
             lane.queue.retain(|job| job.turn != turn);
         }
     }
@@ -139,6 +161,7 @@ impl Inner {
         let mut lanes = lock(&self.lanes);
         let lane = lanes.get_mut(thread)?;
         let job = lane.queue.pop_front();
+        lane.bytes -= job.as_ref().map_or(0, |job| job.bytes);
         if job.is_none() {
             lane.runs = false;
             if lane.reserved == 0 {

@@ -20,7 +20,7 @@ const RECENT: usize = 512;
 const RECENT_BYTES: usize = 256 * 1024;
 
 /// Bytes that a reader takes from the store at a time.
-const PAGE: usize = 256 * 1024;
+const PAGE: usize = 64 * 1024;
 
 /// What kind of event it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

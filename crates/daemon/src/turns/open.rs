@@ -63,11 +63,11 @@ impl Inner {
         Ok(Some(Scene { tenant, thread, turn, live }))
     }
 
-    /// Begins a turn.
-    pub(super) async fn open(&self, scene: &Scene) -> Result<Opened, Error> {
+    /// Begins a turn with this request of its.
+    pub(super) async fn open(&self, scene: &Scene, request: Value) -> Result<Opened, Error> {
         match scene.turn.kind {
             TurnKind::Prompt => {
-                let options = call::of(&scene.tenant, &scene.thread, &scene.turn)?;
+                let options = call::of(&scene.tenant, &scene.thread, request)?;
                 let settings = self.settings(scene, call::context(&scene.thread));
                 let (tenant, backend) = (&scene.tenant, &scene.thread.backend);
                 let model = self.workers.model(tenant, backend, settings)?;
@@ -77,9 +77,8 @@ impl Inner {
             }
             TurnKind::Review => {
                 let (lease, thread) = self.begun(scene).await?;
-                let request = self.request(scene, thread);
-                let target = scene.turn.request.clone();
-                let turn = lease.server().start_review(request, target).await?;
+                let turn = self.request(scene, thread);
+                let turn = lease.server().start_review(turn, request).await?;
                 Ok(Opened { turn, _lease: Some(lease) })
             }
             TurnKind::Compact => Err(Error::Internal("a compaction has no parts".to_owned())),
@@ -94,7 +93,7 @@ impl Inner {
     }
 
     /// Goes on with a turn that runs, or has ended unheard.
-    pub(super) async fn adopt(&self, scene: &Scene) -> Result<Opened, Error> {
+    pub(super) async fn adopt(&self, scene: &Scene, request: Value) -> Result<Opened, Error> {
         let adoption = self.adoption(scene).await?;
         let thread = session(&scene.thread)?;
         if scene.turn.kind != TurnKind::Prompt {
@@ -102,7 +101,7 @@ impl Inner {
             let turn = lease.server().adopt_turn(self.request(scene, thread), adoption)?;
             return Ok(Opened { turn, _lease: Some(lease) });
         }
-        let options = call::of(&scene.tenant, &scene.thread, &scene.turn)?;
+        let options = call::of(&scene.tenant, &scene.thread, request)?;
         let mut context = call::context(&scene.thread);
         context.thread = ThreadSource::Fresh;
         let settings = self.settings(scene, context);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Inner, Live};
+use super::{Inner, Live, json_bytes};
 use crate::error::Error;
 use crate::store::{TurnRow, TurnState};
 
@@ -15,7 +15,7 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<usize, Error> {
     for turn in &turns {
         let gone = fates.get(&turn.id).cloned().flatten();
         inner.live().insert(turn.id.clone(), Arc::new(Live { gone, ..Live::new(turn) }));
-        let place = inner.readmit(&turn.tenant, &turn.thread);
+        let place = inner.readmit(&turn.tenant, &turn.thread, json_bytes(&turn.request));
         place.take(&turn.id, turn.state == TurnState::Running);
     }
     if !turns.is_empty() {

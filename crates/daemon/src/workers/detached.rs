@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use super::bound::{bound_name, bound_of, worker_key, worker_secret};
 use super::folder::Folder;
+use super::hidden::hide_from_engine;
 use super::{Kind, Kinds, Obituaries, Program};
 use crate::clock;
 use crate::config::Config;
@@ -47,6 +48,7 @@ const MOMENT: Duration = Duration::from_millis(500);
 
 /// Starts workers behind guards.
 pub(super) struct Detached {
+    config: Config,
     program: Program,
     store: Arc<dyn Store>,
     kinds: Kinds,
@@ -76,6 +78,7 @@ impl Detached {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(renew(file, stop.clone()));
         Ok(Arc::new(Self {
+            config: config.clone(),
             program,
             store,
             kinds,
@@ -114,6 +117,14 @@ impl Detached {
         Some("nobody knows how".to_owned())
     }
 
+    /// The process of the worker of this kind.
+    pub(super) async fn process_of(&self, key: &WorkerKey) -> Option<u32> {
+        let rows = self.rows(&self.kind(key)?).await.ok()?;
+        let found =
+            rows.iter().find_map(|row| process(&Folder::new(&self.workers, &row.id), &row.socket));
+        found.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok())
+    }
+
     /// Lets the lease run out, or ends all workers at once.
     pub(super) async fn stop(&self, end: bool) {
         if end {
@@ -142,7 +153,7 @@ impl Detached {
                 self.bury(&row, &kind).await;
                 continue;
             }
-            match dial(&Folder::new(&self.workers, &row.id), &row).await {
+            match dial_again(&Folder::new(&self.workers, &row.id), &row).await {
                 Ok(server) => {
                     tracing::info!(worker = row.id, tenant = row.tenant, "worker found again");
                     return Ok(server);
@@ -177,7 +188,11 @@ impl Detached {
         };
         // Written down first: whoever comes after us must find what we have started.
         self.store.commit(vec![Change::AddWorker(row.clone())]).await.map_err(failed)?;
-        let mut input = self.spawn_guard(&row, &folder, launch).map_err(spawned)?;
+        let tenant = self.store.tenant(&kind.tenant).await.map_err(failed)?;
+        let tenant = tenant.ok_or_else(|| failed("a worker of no known tenant"))?;
+        let mut hiding = launch.clone();
+        hide_from_engine(&mut hiding, &self.program.executable, &self.config, &tenant);
+        let mut input = self.spawn_guard(&row, &folder, &hiding).map_err(spawned)?;
         if let (Some(secret), Some(input)) = (&row.secret, &mut input) {
             input.write_all(format!("{secret}\n").as_bytes()).await.map_err(spawned)?;
         }
@@ -309,6 +324,10 @@ async fn lasts(socket: &str) -> bool {
 pub(super) struct Handle(pub(super) Arc<Detached>);
 
 impl Starter for Handle {
+    fn owns(&self, _: &WorkerKey) -> bool {
+        true
+    }
+
     fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, ClientError>> {
         let (detached, key) = (self.0.clone(), key.clone());
         Box::pin(async move { detached.provide(key).await })
@@ -349,6 +368,23 @@ async fn reach(folder: &Folder, row: &WorkerRow) -> Result<AppServer, ClientErro
         sleep(Duration::from_millis(5)).await;
     }
 }
+
+/// Dials a worker that was there before. One that takes connections lives, and may only be busy:
+/// given up too soon, it would be ended with all its turns.
+async fn dial_again(folder: &Folder, row: &WorkerRow) -> Result<AppServer, ClientError> {
+    for _ in 1..DIALS {
+        match dial(folder, row).await {
+            Err(err) if lasts(&row.socket).await => {
+                tracing::debug!(%err, "a worker that lives does not greet yet");
+            }
+            dialled => return dialled,
+        }
+    }
+    dial(folder, row).await
+}
+
+/// How often a worker that lives is dialled.
+const DIALS: u32 = 4;
 
 async fn dial(folder: &Folder, row: &WorkerRow) -> Result<AppServer, ClientError> {
     let mut dial = Dial::new(Address::Unix(Some(row.socket.clone().into())));

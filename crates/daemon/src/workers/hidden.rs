@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use bindery_client::transport::stdio::Launch;
+
 use crate::config::Config;
 use crate::tenant::Tenant;
 
 /// The paths to hide. A folder that holds something of the tenant's own cannot be hidden whole, so
 /// what lies in it is listed instead.
-pub(super) fn paths(config: &Config, tenant: &Tenant) -> Vec<PathBuf> {
+fn paths(config: &Config, tenant: &Tenant) -> Vec<PathBuf> {
     let settings = &tenant.settings;
     let home = |kind: &str| config.data.join(kind).join(&tenant.id);
     let own =
@@ -24,9 +26,22 @@ pub(super) fn paths(config: &Config, tenant: &Tenant) -> Vec<PathBuf> {
     hidden
 }
 
-/// Arguments that hide paths from the commands of the engine.
-#[cfg_attr(not(test), expect(dead_code, reason = "the engine does not take the option yet"))]
-pub(super) fn arguments(paths: &[PathBuf]) -> Vec<OsString> {
+/// Hides them from the commands of a worker of the engine. Codex has no such option.
+///
+/// Added when the worker is started and no sooner: the list changes with what lies in the data
+/// folder, and a worker that is started otherwise would count as one of another kind.
+pub(crate) fn hide_from_engine(
+    launch: &mut Launch,
+    engine: &Path,
+    config: &Config,
+    tenant: &Tenant,
+) {
+    if !config.exit_with_parent && launch.program == engine {
+        launch.args.extend(arguments(&paths(config, tenant)));
+    }
+}
+
+fn arguments(paths: &[PathBuf]) -> Vec<OsString> {
     paths.iter().flat_map(|path| ["--hide".into(), path.as_os_str().to_owned()]).collect()
 }
 

@@ -3,6 +3,8 @@
 
 mod store;
 
+mod flood;
+
 mod front;
 
 mod hooks;

@@ -71,7 +71,7 @@ async fn every_route_of_the_document_needs_its_role_and_no_other_is_enough() {
             let needed = access(method, route.path);
             let needed = needed.unwrap_or_else(|| panic!("{method} {} is unlisted", route.path));
             seen += 1;
-            let path = route.path.replace('{', "").replace('}', "");
+            let path = route.path.replace(['{', '}'], "");
             for (roles, token) in tokens.iter().filter(|_| needed != Access::Open) {
                 let method: Method = method.parse().unwrap();
                 let (status, told) = stage.ask_as(token, &method, &path, "{}").await;

@@ -44,7 +44,7 @@ impl Group {
         for (thread, pin) in resting {
             if !pin.subscribed {
                 fx.due(pin.used + LOADED);
-            } else if pin.used + idle > now {
+            } else if pin.used + idle > now && !pin.dismissed {
                 fx.due(pin.used + idle);
             } else if let Some(worker) = self.workers.get(&pin.worker).filter(|one| !one.ending) {
                 pin.leaving = true;
@@ -110,7 +110,7 @@ impl Group {
     fn sweep_workers(&mut self, fx: &mut Effects<'_>) {
         let idle = fx.settings.idle;
         for worker in self.workers.values_mut().filter(|one| !one.ending && one.load == 0) {
-            if worker.used + idle > fx.now {
+            if worker.used + idle > fx.now && !worker.draining {
                 fx.due(worker.used + idle);
             } else {
                 worker.ending = true;

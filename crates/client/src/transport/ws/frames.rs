@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Stream;
 use crate::transport::pump::Signals;
-use crate::transport::{Closer, End, FAREWELL, Incoming, QUEUE, Transport};
+use crate::transport::{Closer, End, FAREWELL, FRAME_LIMIT, Incoming, QUEUE, Transport};
 
 type Socket = WebSocketStream<Box<dyn Stream>>;
 
@@ -33,7 +33,8 @@ pub(super) fn start(socket: Socket, limit: usize, keepalive: Duration) -> Transp
         tasks.spawn(reader.run(last));
     }
     tasks.spawn(send(sink, lines, signals.clone(), keepalive));
-    Transport { outgoing, incoming, closer: Closer { signals, tasks, group: None } }
+    let closer = Closer { signals, tasks, group: None };
+    Transport { outgoing, incoming, send_limit: FRAME_LIMIT, closer }
 }
 
 struct Reader {

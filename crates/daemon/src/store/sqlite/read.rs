@@ -111,7 +111,8 @@ pub(super) fn turns(
     thread: &str,
     page: &Paging,
 ) -> Result<Vec<TurnRow>, StoreError> {
-    let sql = "SELECT * FROM turn WHERE thread = ?1 AND tenant = ?2
+    // Without what they ask for, which may be long and is shown nowhere.
+    let sql = "SELECT 'null' AS request, * FROM turn WHERE thread = ?1 AND tenant = ?2
         AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4";
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
     all(db, sql, params![thread, tenant, page.before, limit], row::turn)
@@ -143,8 +144,13 @@ pub(super) fn events(
 }
 
 pub(super) fn bytes(db: &Connection, tenant: &str) -> Result<u64, StoreError> {
-    let sql = "SELECT coalesce(sum(octet_length(event.body)), 0) FROM turn
-        JOIN event ON event.turn = turn.id WHERE turn.tenant = ?1";
+    // A row is counted as 1 KiB besides what is in it.
+    let sql = "SELECT
+        (SELECT coalesce(sum(octet_length(event.body)), 0) FROM turn
+            JOIN event ON event.turn = turn.id WHERE turn.tenant = ?1)
+        + (SELECT coalesce(sum(octet_length(request) + 1024), 0) FROM turn WHERE tenant = ?1)
+        + (SELECT coalesce(sum(octet_length(settings) + octet_length(tools) + 1024), 0)
+            FROM thread WHERE tenant = ?1)";
     let bytes: i64 = db.prepare_cached(sql)?.query_row([tenant], |row| row.get(0))?;
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
