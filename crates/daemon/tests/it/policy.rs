@@ -127,11 +127,7 @@ async fn a_setting_that_is_mistyped_is_named_on_every_route() {
                 call(settings.clone(), json!({})),
                 "providerOptions.codex",
             ),
-            (
-                "/v1/language-model/stream",
-                call(json!({}), settings.clone()),
-                "providerOptions.codex",
-            ),
+            ("/v1/language-model/stream", call(json!({}), settings.clone()), "settings.thread"),
             (
                 "/v1/language-model/prepare",
                 call(settings.clone(), json!({})),
@@ -144,6 +140,14 @@ async fn a_setting_that_is_mistyped_is_named_on_every_route() {
             assert!(detail.starts_with(&format!("{prefix}.{name}: ")), "{path}: {detail}");
         }
     }
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_in_a_wrong_place_or_given_twice_is_refused() {
+    let (stage, _folder) = stage(None).await;
+    let token = &stage.token;
+    let prompt = json!([{ "role": "user", "content": [{ "type": "text", "text": "hi" }] }]);
     for body in [
         json!({ "specification": "v3", "options": { "prompt": prompt, "sandbox": "read-only" } }),
         json!({ "specification": "v3", "options": { "prompt": prompt },
