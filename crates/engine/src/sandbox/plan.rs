@@ -62,17 +62,13 @@ impl Plan {
         hidden: &[PathBuf],
         mounts: bool,
     ) -> Result<Self, SandboxError> {
-        let mut hidden: Vec<_> =
-            hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        hidden.sort();
-        hidden.dedup();
         let mut plan = Self {
             roots: roots.roots().iter().map(|root| root.path.clone()).collect(),
-            hidden,
             network,
             tty: command.tty,
             ..Self::nothing()
         };
+        plan.hide(hidden);
         plan.refuse_hidden_folders(&command.cwd)?;
         for path in roots.protected() {
             if plan.is_hidden(&path) {
@@ -85,6 +81,17 @@ impl Plan {
             }
         }
         Ok(plan)
+    }
+
+    /// Hides what is there. What lies in a hidden folder is gone with it, and cannot be mounted over.
+    fn hide(&mut self, paths: &[PathBuf]) {
+        let mut paths: Vec<_> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        paths.sort();
+        for path in paths {
+            if !self.is_hidden(&path) {
+                self.hidden.push(path);
+            }
+        }
     }
 
     /// A folder that is hidden, or in a hidden one and no root, cannot be run in.
@@ -132,4 +139,24 @@ pub(super) fn views(
     views.extend(of(hidden, View::Hidden));
     views.sort();
     views
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_hidden_folder_is_not_hidden_again() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let at = |path: &str| place.join(path);
+        for folder in ["data/workers/w", "data/work/keys"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        let mut plan = Plan { roots: vec![at("data/work")], ..Plan::nothing() };
+        let named = ["data/workers/w", "data", "data/work/keys", "data/none"].map(at);
+        plan.hide(&named);
+        // A root stays visible in a hidden folder, so what is hidden in the root is told apart.
+        assert_eq!(plan.hidden, [at("data"), at("data/work/keys")]);
+    }
 }
