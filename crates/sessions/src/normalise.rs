@@ -16,6 +16,8 @@ mod message;
 
 mod names;
 
+mod odd;
+
 mod output;
 
 mod patch;

@@ -149,8 +149,12 @@ fn the_last_turns_name_their_lines_as_the_whole_file_does() {
 
 #[test]
 fn a_missing_parent_is_named() {
+    let base = serde_json::json!({
+        "thread_id": "01a1e0d9-66ec-7f42-8535-d9c43664c8cd", "end_ordinal_exclusive": 4,
+    });
+    let payload = serde_json::json!({ "id": ID, "history_base": base });
     let head = format!(
-        "{{\"timestamp\":\"2026-11-15T20:14:38.000Z\",\"type\":\"session_meta\",\"payload\":{{\"id\":\"{ID}\",\"history_base\":{{\"thread_id\":\"01a1e0d9-66ec-7f42-8535-d9c43664c8cd\",\"end_ordinal_exclusive\":4}}}}}}\n"
+        "{{\"timestamp\":\"2026-11-15T20:14:38.000Z\",\"type\":\"session_meta\",\"payload\":{payload}}}\n"
     );
     let (_folder, path) = written(head.as_bytes(), "rollout.jsonl");
     let chain = session::chain(&path, &[]);
