@@ -70,8 +70,7 @@ impl Egress {
 
     fn start_with(rule: Rule) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
-        let name = format!("bindery-{}", uuid::Uuid::now_v7().simple());
-        let folder = std::env::temp_dir().canonicalize()?.join(name);
+        let folder = socket_folder(&std::env::temp_dir())?;
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let _entered = runtime.enter();
         let socket = match UnixListener::bind(folder.join("s")) {
@@ -245,6 +244,18 @@ async fn connected(request: &Request, rule: Rule) -> Result<TcpStream, Unreachab
     Err(error)
 }
 
+/// The longest path that fits into the address of a unix socket.
+const MAX_SOCKET_PATH: usize = 107;
+
+/// A new name for a folder with a socket in it: in the temporary folder, or in `/tmp` where the path
+/// of that one is too long for a socket.
+fn socket_folder(temporary: &Path) -> io::Result<PathBuf> {
+    let name = format!("bindery-{}", uuid::Uuid::now_v7().simple());
+    let folder = temporary.canonicalize()?.join(&name);
+    let fits = folder.join("s").as_os_str().len() <= MAX_SOCKET_PATH;
+    Ok(if fits { folder } else { Path::new("/tmp").join(name) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,5 +326,16 @@ mod tests {
         assert!(egress.socket().exists());
         drop(egress);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_long_temporary_folder_does_not_make_the_path_of_a_socket_too_long() {
+        let place = tempfile::tempdir().unwrap();
+        let long = place.path().join("x".repeat(90));
+        std::fs::create_dir(&long).unwrap();
+        let real = place.path().canonicalize().unwrap();
+        assert!(socket_folder(place.path()).unwrap().starts_with(real));
+        let folder = socket_folder(&long).unwrap();
+        assert!(folder.join("s").as_os_str().len() <= MAX_SOCKET_PATH, "{}", folder.display());
     }
 }

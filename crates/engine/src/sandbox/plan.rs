@@ -83,7 +83,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Hides what is there. What lies in a hidden folder is gone with it, and cannot be mounted over.
+    /// Hides what is there. What lies in a hidden folder is gone with it: nothing can be mounted
+    /// over it.
     fn hide(&mut self, paths: &[PathBuf]) {
         let mut paths: Vec<_> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
         paths.sort();
