@@ -30,7 +30,7 @@ use bindery_client::interrupts::Interrupts;
 use bindery_client::model::ModelSettings;
 use bindery_client::pool::{Lease, Pool, Stats, WorkerKey};
 use bindery_client::turn::TurnControl;
-use bindery_core::ids::ApprovalId;
+use bindery_core::ids::{ApprovalId, ThreadId};
 use bindery_core::interrupt::Answer;
 
 use self::answers::ThreadContributors;
@@ -61,23 +61,25 @@ impl Front {
         Self { pool, interrupts, hub, calls, folders, contributors }
     }
 
-    /// Runs a call on workers of this kind. Dropping the events interrupts the turn.
+    /// Runs a call on workers of this kind, and says in which thread. Dropping the events interrupts
+    /// the turn.
     pub async fn stream(
         &self,
         admitted: Admitted,
         contributor: Contributor,
-    ) -> Result<Events, Error> {
+    ) -> Result<(Events, ThreadId), Error> {
         let Admitted { key, backend, request, bounds, .. } = admitted;
         let settings = self.settings(&request, bounds.as_ref());
         let options = request.options();
         let call = self.pool.model(key, settings).stream(&options).await?;
-        self.contributors.add(call.turn.thread_id(), contributor);
+        let thread = call.turn.thread_id().clone();
+        self.contributors.add(&thread, contributor);
         let named = self.calls.enter(call.turn.control());
         let folder = bounds.map(|bounds| bounds.folder);
         let folder = self.folders.enter(call.turn.thread_id(), call.opened.is_some(), folder);
         let questions = self.hub.listen(call.turn.thread_id());
         let questions = Asked::new(questions, self.interrupts.clone());
-        Ok(Events::new(call, (named, folder), questions, backend, &request))
+        Ok((Events::new(call, (named, folder), questions, backend, &request), thread))
     }
 
     /// Starts a worker and spare threads for conversations that begin like this call.

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bindery_client::interrupts::AnswerError;
 use bindery_client::turn::TurnControl;
+use bindery_core::ids::ThreadId;
 use bindery_core::interrupt::Answer;
 use futures_util::{FutureExt as _, StreamExt as _, stream as streams};
 use serde::Deserialize;
@@ -28,6 +29,7 @@ use crate::error::Error;
 use crate::files::TenantFiles;
 use crate::front::Events;
 use crate::front::request::{CallRequest, FrontSettings};
+use crate::store::Change;
 use crate::tenant::{Caller, Role};
 use crate::turns::{check_files, check_length, steering};
 
@@ -51,7 +53,10 @@ pub async fn stream(
     }
     let admitted = app.fronts.admit(&caller, request)?;
     let front = admitted.front.clone();
-    let events = front.stream(admitted, caller.as_contributor()).await?;
+    let (events, session) = front.stream(admitted, caller.as_contributor()).await?;
+    if !app.config.exit_with_parent {
+        contribute_to_thread(&app, &caller, &session).await?;
+    }
     let quiet = QUIET.min(Duration::from_secs(app.config.http.keep_alive_seconds.max(1)));
     let watched = app.token_watch.watch(&caller, Access::Of(Role::Run));
     let mut sending = Sending { events, quiet, watched };
@@ -234,4 +239,14 @@ pub fn answer(
         Err(AnswerError::Unknown(_)) => None,
         Err(err) => Some(Err(Error::Interrupt { code: err.code(), message: err.to_string() })),
     }
+}
+
+/// Whoever runs a call in the session of a thread has a part in that thread.
+async fn contribute_to_thread(app: &App, caller: &Caller, session: &ThreadId) -> Result<(), Error> {
+    let Some(row) = app.store.thread_of_session(&caller.tenant.id, session.as_str()).await? else {
+        return Ok(());
+    };
+    let contributor = caller.as_contributor();
+    app.store.commit(vec![Change::AddContributor { thread: row.id, contributor }]).await?;
+    Ok(())
 }

@@ -96,7 +96,9 @@ pub async fn create(
     caller: Caller,
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
-    let row = make(&app, &caller, new, None, None)?;
+    // Of a session that somebody else has begun, nobody knows who has had a part in it.
+    let contributors = new.session_id.is_none().then(Vec::new);
+    let row = make(&app, &caller, new, None, contributors)?;
     if let Some(session) = &row.session {
         sessions::refuse_linked(&caller, session).await?;
     }
@@ -135,7 +137,7 @@ fn check_title(title: Option<&str>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A row for a new thread, checked.
+/// A row for a new thread, checked. `contributors` are those before the caller; none if nobody knows.
 pub fn make(
     app: &App,
     caller: &Caller,
@@ -160,8 +162,10 @@ pub fn make(
     }
     let folder = ThreadFolder::choose(&settings.root, new.cwd.as_deref())?;
     settings.policy.confine(settings, folder.path(), &mut new.settings.clone())?;
-    let mut contributors = contributors.unwrap_or_default();
-    contributors.push(caller.as_contributor());
+    let contributors = contributors.map(|mut all| {
+        all.push(caller.as_contributor());
+        all
+    });
     let now = clock::now();
     Ok(ThreadRow {
         id: format!("thr_{}", Uuid::now_v7().simple()),
@@ -173,7 +177,7 @@ pub fn make(
         settings: Value::Object(new.settings),
         tools: Value::Array(new.tools),
         fork,
-        contributors: Some(contributors),
+        contributors,
         usage: None,
         created: now,
         updated: now,

@@ -38,7 +38,11 @@ pub fn check_answer(
     let refused = |code, why: &str| {
         Err(Error::Interrupt { code, message: format!("this answer would grant {what}; {why}") })
     };
-    match tenant.settings.policy.escalation() {
+    let policy = &tenant.settings.policy;
+    if !policy.full_access && is_kept(answer) {
+        return refused("escalation_denied", "a rule would outlast the policy; accept it once");
+    }
+    match policy.escalation() {
         Escalation::Any => Ok(()),
         Escalation::Deny => refused("escalation_denied", "this tenant may not leave the sandbox"),
         Escalation::Approver => match contributors {
@@ -50,6 +54,14 @@ pub fn check_answer(
             Some(_) => Ok(()),
         },
     }
+}
+
+/// Whether an answer is written down as a rule, which counts in every later thread.
+fn is_kept(answer: &Answer) -> bool {
+    matches!(
+        answer,
+        Answer::Decision { decision: Decision::AcceptWithRule(_) | Decision::ApplyNetworkRule(_) }
+    )
 }
 
 /// What an answer grants beyond the sandbox, in words; none if it grants nothing.
@@ -222,7 +234,7 @@ mod tests {
         }
         let inside = root.join("new").display().to_string();
         assert!(grants(&patch(&[], None), Decision::Accept, &root), "unknown changes");
-        assert!(grants(&patch(&[inside.clone()], Some("/")), Decision::Accept, &root));
+        assert!(grants(&patch(std::slice::from_ref(&inside), Some("/")), Decision::Accept, &root));
         let both = [inside, "/etc/passwd".to_owned()];
         assert!(grants(&patch(&both, None), Decision::AcceptForSession, &root));
         assert!(!grants(&patch(&both, None), Decision::Decline, &root));

@@ -1,9 +1,12 @@
 //! A tenant's settings as a file says them: what it does not name stays as it is.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use super::{HookTool, Limits, Policy, TenantSettings, Webhook};
 use crate::error::Error;
@@ -20,15 +23,52 @@ pub struct SettingsFile {
     /// The folder that all its threads work in.
     pub root: Option<PathBuf>,
     /// How much it may use.
-    pub limits: Option<Limits>,
+    pub limits: Option<Section<Limits>>,
     /// What its callers may ask Codex for.
-    pub policy: Option<Policy>,
+    pub policy: Option<Section<Policy>>,
     /// Who is told when something happens.
     pub webhooks: Option<Vec<Webhook>>,
     /// Tools that are served by a webhook.
     pub tools: Option<Vec<HookTool>>,
     /// Added to the environment of its workers.
     pub env: Option<BTreeMap<String, String>>,
+}
+
+/// A section of a file: what it names changes, the rest stays.
+#[derive(Clone, Debug)]
+pub struct Section<T> {
+    named: Map<String, Value>,
+    kind: PhantomData<T>,
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Section<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let named = Map::deserialize(deserializer)?;
+        T::deserialize(Value::Object(named.clone())).map_err(D::Error::custom)?;
+        Ok(Self { named, kind: PhantomData })
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Section<T> {
+    fn over(self, settings: T) -> Result<T, Error> {
+        let failed = |err: serde_json::Error| Error::Internal(err.to_string());
+        let mut all = serde_json::to_value(settings).map_err(failed)?;
+        for (name, value) in self.named {
+            all[camel_case(&name)] = value;
+        }
+        serde_json::from_value(all).map_err(failed)
+    }
+}
+
+/// The name under which a setting is stored; files may use underscores.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| {
+        let mut letters = word.chars();
+        name + &letters.next().map_or(String::new(), |it| it.to_uppercase().to_string())
+            + letters.as_str()
+    })
 }
 
 impl SettingsFile {
@@ -52,8 +92,12 @@ impl SettingsFile {
         if let Some(root) = self.root {
             settings.root = absolute(root)?;
         }
-        settings.limits = self.limits.unwrap_or(settings.limits);
-        settings.policy = self.policy.unwrap_or(settings.policy);
+        if let Some(limits) = self.limits {
+            settings.limits = limits.over(settings.limits)?;
+        }
+        if let Some(policy) = self.policy {
+            settings.policy = policy.over(settings.policy)?;
+        }
         replace(&mut settings.webhooks, self.webhooks);
         replace(&mut settings.tools, self.tools);
         replace(&mut settings.env, self.env);
@@ -122,6 +166,14 @@ mod tests {
         file.apply(&mut settings).unwrap();
         assert_eq!(settings.limits, Limits { thread_queue: 3, ..Limits::default() });
         assert!(settings.policy.full_access && !settings.policy.config);
+        let file =
+            "[limits]\nrequestsPerMinute = 5\n[policy]\nconfig = true\nescalation = 'approver'";
+        read(file).unwrap().apply(&mut settings).unwrap();
+        read("[policy]\nfull_access = false").unwrap().apply(&mut settings).unwrap();
+        let limits = Limits { thread_queue: 3, requests_per_minute: 5, ..Limits::default() };
+        assert_eq!(settings.limits, limits);
+        assert!(!settings.policy.full_access && settings.policy.config);
+        assert!(settings.policy.escalation.is_some());
         assert_eq!((settings.root, settings.env.len()), ("/root".into(), 1));
     }
 

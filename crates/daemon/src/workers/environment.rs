@@ -27,6 +27,7 @@ const USUAL: &[&str] = &[
     "HTTPS_PROXY",
     "ALL_PROXY",
     "NO_PROXY",
+    "BINDERY_BWRAP",
     "http_proxy",
     "https_proxy",
     "all_proxy",

@@ -11,6 +11,12 @@ pub(super) fn far_sockets() -> PathBuf {
     std::env::temp_dir().join(format!("bindery-{user}"))
 }
 
+/// Where Codex's own sockets are; those of its workers are links to it. Its commands do not see it.
+pub(super) fn codex_sockets() -> PathBuf {
+    let user = rustix::process::getuid().as_raw();
+    PathBuf::from(format!("/tmp/codex-daemon-{user}"))
+}
+
 /// Paths of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {

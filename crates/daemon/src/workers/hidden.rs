@@ -22,7 +22,10 @@ fn paths(config: &Config, tenant: &Tenant) -> Vec<PathBuf> {
     hide(&config.data, &own, &mut hidden);
     hidden.extend(config.store.key_file.clone());
     #[cfg(unix)]
-    hidden.push(super::folder::far_sockets());
+    {
+        hidden.push(super::folder::far_sockets());
+        hidden.push(super::folder::codex_sockets());
+    }
     hidden
 }
 

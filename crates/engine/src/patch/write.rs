@@ -1,8 +1,14 @@
 //! A checked patch onto the disk: each file at once or not at all.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use bindery_sessions::plain::SEARCH;
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use super::place::{entry, landing};
 use super::plan::{Action, Plan, Step, Target, before};
@@ -106,7 +112,7 @@ fn carry_out<'a>(step: &'a Step, done: &mut Done) -> Result<(), (&'a Target, io:
             done.added.push(target.named.clone());
         }
         Action::Delete => {
-            fs::remove_file(&target.place).map_err(at(target))?;
+            remove(target).map_err(at(target))?;
             done.removed.push(target.named.clone());
         }
         Action::Update { content, to: None } => {
@@ -116,7 +122,7 @@ fn carry_out<'a>(step: &'a Step, done: &mut Done) -> Result<(), (&'a Target, io:
         Action::Update { content, to: Some(to) } => {
             replace(to, content, &target.path).map_err(at(to))?;
             done.changed.push(to.named.clone());
-            fs::remove_file(&target.place).map_err(at(target))?;
+            remove(target).map_err(at(target))?;
         }
     }
     Ok(())
@@ -124,18 +130,24 @@ fn carry_out<'a>(step: &'a Step, done: &mut Done) -> Result<(), (&'a Target, io:
 
 /// Writes beside the file and puts it in the file's place, with the mode of `like`.
 fn replace(target: &Target, content: &str, like: &Path) -> io::Result<()> {
-    let folder = target.place.parent().ok_or_else(|| io::Error::other("it has no folder"))?;
-    fs::create_dir_all(folder)?;
-    let draft = folder.join(draft_name()?);
-    let written = draft_of(&draft, content, like).and_then(|()| fs::rename(&draft, &target.place));
+    let (folder, name) = open_folder(&target.place, true)?;
+    let draft = draft_name()?;
+    let written = write_draft(&folder, &draft, content, like)
+        .and_then(|()| Ok(renameat(&folder, draft.as_str(), &folder, name)?));
     if written.is_err() {
-        let _ = fs::remove_file(&draft);
+        let _ = unlinkat(&folder, draft.as_str(), AtFlags::empty());
     }
     written
 }
 
-fn draft_of(draft: &Path, content: &str, like: &Path) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(draft)?;
+fn remove(target: &Target) -> io::Result<()> {
+    let (folder, name) = open_folder(&target.place, false)?;
+    Ok(unlinkat(&folder, name, AtFlags::empty())?)
+}
+
+fn write_draft(folder: &OwnedFd, draft: &str, content: &str, like: &Path) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = fs::File::from(openat(folder, draft, flags, Mode::from_raw_mode(0o666))?);
     file.write_all(content.as_bytes())?;
     if let Ok(metadata) = fs::metadata(like) {
         file.set_permissions(metadata.permissions())?;
@@ -143,8 +155,65 @@ fn draft_of(draft: &Path, content: &str, like: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The folder of a file, opened one name after the other, and the file's own name.
+///
+/// A place is checked with its links resolved. A command that runs meanwhile may put a link in the
+/// way, so none is followed now.
+fn open_folder(place: &Path, make: bool) -> io::Result<(OwnedFd, &OsStr)> {
+    let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else {
+        return Err(io::Error::other("it names no file"));
+    };
+    let mut at = rustix::fs::open("/", SEARCH | OFlags::CLOEXEC, Mode::empty())?;
+    for component in folder.components() {
+        let Component::Normal(name) = component else { continue };
+        let flags = SEARCH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        at = match openat(&at, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) if make => {
+                mkdirat(&at, name, Mode::from_raw_mode(0o777))?;
+                openat(&at, name, flags, Mode::empty())?
+            }
+            opened => opened?,
+        };
+    }
+    Ok((at, name))
+}
+
 /// Short, so that it fits wherever the file's own name does.
 fn draft_name() -> io::Result<String> {
     let random = getrandom::u64().map_err(|err| io::Error::other(err.to_string()))?;
     Ok(format!(".patch-{random:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::patch::Before;
+
+    #[test]
+    fn a_link_that_was_put_in_the_way_after_the_check_is_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for folder in ["project", "victim"] {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
+        fs::write(root.join("victim/keys"), "mine").unwrap();
+        let target = Target {
+            named: "d/keys".to_owned(),
+            path: root.join("project/d/keys"),
+            place: root.join("project/d/keys"),
+            before: Before::Nothing,
+        };
+        symlink(root.join("victim"), root.join("project/d")).unwrap();
+        assert!(replace(&target, "evil", &target.place).is_err());
+        assert!(remove(&target).is_err());
+        assert_eq!(fs::read_to_string(root.join("victim/keys")).unwrap(), "mine");
+        assert_eq!(fs::read_dir(root.join("victim")).unwrap().count(), 1);
+        fs::remove_file(root.join("project/d")).unwrap();
+        replace(&target, "good", &target.place).unwrap();
+        assert_eq!(fs::read_to_string(root.join("project/d/keys")).unwrap(), "good");
+        remove(&target).unwrap();
+        assert!(!root.join("project/d/keys").exists());
+    }
 }

@@ -8,6 +8,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use bindery_sessions::plain;
+use rustix::fs::OFlags;
+
 use super::section::{Section, SectionKind};
 use crate::config::{Config, ProjectSettings, Trust};
 
@@ -33,7 +36,7 @@ pub struct Documents {
     pub global: Option<Document>,
     /// The project's, from its root to the folder, as they are.
     pub project: Vec<Document>,
-    /// Files that the budget cut or left out.
+    /// Files that the budget cut or left out, or that lead out of the project.
     pub cut: Vec<PathBuf>,
 }
 
@@ -113,12 +116,16 @@ fn project(settings: &ProjectSettings, cwd: &Path, found: &mut Documents) {
     if left == 0 {
         return;
     }
+    let root = settings.root(cwd).unwrap_or_else(|| cwd.to_owned());
     for path in folders(settings, cwd).iter().filter_map(|folder| in_folder(settings, folder)) {
         if left == 0 {
             found.cut.push(path);
             continue;
         }
-        let Some((bytes, whole)) = read(&path, left) else { continue };
+        let Some((bytes, whole)) = read_below(&root, &path, left) else {
+            found.cut.push(path);
+            continue;
+        };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         // A file that says nothing costs nothing.
         if text.trim().is_empty() {
@@ -153,10 +160,23 @@ fn in_folder(settings: &ProjectSettings, folder: &Path) -> Option<PathBuf> {
     names.map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
+/// The same of a project's file. A link may lead elsewhere in the project and nowhere else: a
+/// repository, or a command, could have the engine read its own environment to the model.
+fn read_below(root: &Path, path: &Path, most: u64) -> Option<(Vec<u8>, bool)> {
+    let (root, real) = (root.canonicalize().ok()?, path.canonicalize().ok()?);
+    let opened = plain::open_below(&root, &real, OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
+    let file = File::from(opened);
+    file.metadata().ok()?.is_file().then(|| read_from(file, most))?
+}
+
 /// At most so many bytes of a file, and whether that is all of it.
 fn read(path: &Path, most: u64) -> Option<(Vec<u8>, bool)> {
     // Opening a pipe would wait for somebody to write into it.
     let file = path.is_file().then(|| File::open(path).ok())??;
+    read_from(file, most)
+}
+
+fn read_from(file: File, most: u64) -> Option<(Vec<u8>, bool)> {
     let length = file.metadata().ok()?.len();
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes).ok()?;

@@ -7,11 +7,12 @@ use serde::Deserialize;
 
 /// Names of secrets, as patterns. Codex 0.166 knows the first three, and leaves them in.
 #[rustfmt::skip]
-const SECRETS: [&str; 27] = [
+const SECRETS: [&str; 31] = [
     "*KEY*", "*SECRET*", "*TOKEN*", "*PASSW*", "*CREDENTIAL*", "*PASS", "*_PASS*", "*PASSPHRASE*",
     "*_CREDS*", "*_PAT", "*_PAT_*", "PAT", "*AUTH*", "*_DSN", "DSN", "*DATABASE_UR*", "*DB_UR*",
     "*MONGO*_UR*", "*REDIS*_UR*", "*CONNECTION_STRING*", "*CONNSTR*", "*COOKIE*", "*JWT*",
     "*BEARER*", "*PRIVATE*", "*WEBHOOK*", "*SIGNATURE*",
+    "*_PWD", "*_PWD_*", "*_PW", "*_PW_*",
 ];
 
 /// Names that look like secrets and are none. An agent's socket is among them: without it git
@@ -20,17 +21,12 @@ const NO_SECRETS: [&str; 5] =
     ["SSH_AUTH_SOCK", "XAUTHORITY", "GIT_AUTHOR_*", "*_AUTHOR", "*_AUTHORS"];
 
 /// How secrets begin, whatever the name of their variable.
-const SECRET_VALUES: [&str; 10] = [
-    "-----BEGIN",
-    "sk-",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
+#[rustfmt::skip]
+const SECRET_VALUES: [&str; 33] = [
+    "-----BEGIN", "sk-", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xoxb-", "xoxp-",
+    "xapp-", "AKIA", "ASIA", "npm_", "hf_", "AIza", "SG.", "dop_v1_", "pypi-", "sk_live_",
+    "rk_live_", "sk_test_", "hvs.", "ya29.", "shpat_", "gsk_", "glc_", "lin_api_", "eyJ",
+    "Bearer ", "bearer ", "token ", "Basic ",
 ];
 
 /// Without these hardly anything runs.

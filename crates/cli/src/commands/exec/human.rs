@@ -1,6 +1,6 @@
 //! The run for people: everything on stderr but the answer.
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 
 use bindery::core::map::app_server_to_exec::ExecMapper;
 use bindery::core::wire::exec::event::{Body, Event, Item};
@@ -76,7 +76,11 @@ impl Human {
         self.say(&format!("{}\n{used}\n", self.heading("tokens used")))?;
         let Some(answer) = &self.answer else { return Ok(()) };
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{answer}")?;
+        // A program gets the answer as it is; a terminal would obey what is hidden in it.
+        match out.is_terminal() {
+            true => writeln!(out, "{}", visible(answer))?,
+            false => writeln!(out, "{answer}")?,
+        }
         Ok(out.flush()?)
     }
 

@@ -255,8 +255,10 @@ fn add_contributor(
 ) -> Result<bool, StoreError> {
     let sql = "SELECT contributors FROM thread WHERE id = ?1";
     let known: Option<String> = db.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
-    let known = known.as_deref().map_or(Ok(Vec::new()), serde_json::from_str);
-    let mut all: Vec<Contributor> = known.map_err(|err| StoreError::Damaged(err.to_string()))?;
+    // Where nobody knows who has had a part, one more name does not make it known.
+    let Some(known) = known else { return Ok(false) };
+    let mut all: Vec<Contributor> =
+        serde_json::from_str(&known).map_err(|err| StoreError::Damaged(err.to_string()))?;
     if all.contains(contributor) {
         return Ok(false);
     }
