@@ -61,8 +61,8 @@ impl Front {
         Self { pool, interrupts, hub, calls, folders, contributors }
     }
 
-    /// Runs a call on workers of this kind, and says in which thread. Dropping the events interrupts
-    /// the turn.
+    /// Runs a call on workers of this kind, and says in which thread. Dropping the events
+    /// interrupts the turn.
     pub async fn stream(
         &self,
         admitted: Admitted,

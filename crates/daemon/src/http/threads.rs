@@ -137,7 +137,8 @@ fn check_title(title: Option<&str>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A row for a new thread, checked. `contributors` are those before the caller; none if nobody knows.
+/// A row for a new thread, checked. `contributors` are those before the caller; none if nobody
+/// knows.
 pub fn make(
     app: &App,
     caller: &Caller,

@@ -247,8 +247,8 @@ async fn connected(request: &Request, rule: Rule) -> Result<TcpStream, Unreachab
 /// The longest path that fits into the address of a unix socket.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// A new name for a folder with a socket in it: in the temporary folder, or in `/tmp` where the path
-/// of that one is too long for a socket.
+/// A new name for a folder with a socket in it: in the temporary folder, or in `/tmp` where the
+/// path of that one is too long for a socket.
 fn socket_folder(temporary: &Path) -> io::Result<PathBuf> {
     let name = format!("bindery-{}", uuid::Uuid::now_v7().simple());
     let folder = temporary.canonicalize()?.join(&name);
