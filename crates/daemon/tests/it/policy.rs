@@ -262,3 +262,30 @@ async fn whoever_made_forked_or_ran_a_thread_does_not_approve_for_it() {
     assert_ne!(told["code"], "approver_needed", "{told}");
     stage.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_approves_for_a_thread_on_a_session_that_others_may_have_begun() {
+    let (stage, _folder) = stage(Some(Escalation::Approver)).await;
+    let maker = stage.token_of("maker", &[Role::Run, Role::Answer]).await;
+    let ann = stage.token_of("ann", &[Role::Answer]).await;
+    let body = json!({ "sessionId": "01a1e0de-091e-7b70-a0eb-4db66fd8a949" });
+    let (status, thread) = stage.post_as(&maker, "/v1/threads", body).await;
+    assert_eq!(status, 201, "{thread}");
+    let thread = thread["id"].as_str().unwrap().to_owned();
+    let turns = format!("/v1/threads/{thread}/turns");
+    // Who runs it now is known; who has run it before is not.
+    assert_eq!(stage.post_as(&maker, &turns, json!({ "input": "hi" })).await.0, 201);
+    let (status, fork) =
+        stage.post_as(&maker, &format!("/v1/threads/{thread}/fork"), json!({})).await;
+    assert_eq!(status, 201, "{fork}");
+    let yes = json!({ "kind": "permissions", "granted": { "network": { "enabled": true } },
+        "forSession": false });
+    for (number, thread) in [thread.as_str(), fork["id"].as_str().unwrap()].into_iter().enumerate()
+    {
+        let token = question(&stage, thread, 10 + u32::try_from(number).unwrap()).await;
+        let path = format!("/v1/interrupts/{token}/answer");
+        let (_, told) = stage.post_as(&ann, &path, yes.clone()).await;
+        assert_eq!(told["code"], "approver_needed", "{told}");
+    }
+    stage.end().await;
+}

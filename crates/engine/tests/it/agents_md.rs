@@ -202,12 +202,35 @@ fn folders_and_nothing_at_all_are_passed_over() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_and_pipes_are_not_waited_for() {
+fn links_within_the_project_are_followed_and_pipes_are_not_waited_for() {
     let place = Place::new();
-    place.write("shared.md", "shared");
-    std::os::unix::fs::symlink("../shared.md", place.project().join("AGENTS.md")).unwrap();
+    place.write("project/docs/shared.md", "shared");
+    std::os::unix::fs::symlink("docs/shared.md", place.project().join("AGENTS.md")).unwrap();
     assert!(text(&place, &[]).contains("\nshared\n"));
     let pipe = place.root().join("codex/AGENTS.md");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert!(text(&place, &[]).contains("\nshared\n"));
+}
+
+/// The engine reads with rights of its own: a repository or a command could have it read its
+/// environment, or a file that is hidden from commands, to the model.
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_out_of_the_project_is_not_followed() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    place.write("shared.md", "shared");
+    let file = place.project().join("AGENTS.md");
+    std::fs::create_dir_all(place.project().join("sub")).unwrap();
+    for target in ["../shared.md", "/proc/self/environ", "/proc/self/cwd/Cargo.toml"] {
+        symlink(target, &file).unwrap();
+        assert_eq!(text(&place, &[]), "(none)", "{target}");
+        assert_eq!(found(&place, place.project(), &[]).cut, [file.clone()], "{target}");
+        std::fs::remove_file(&file).unwrap();
+    }
+    // Neither through a folder that is a link.
+    place.write("outside/AGENTS.md", "shared");
+    std::fs::remove_dir(place.project().join("sub")).unwrap();
+    symlink(place.root().join("outside"), place.project().join("sub")).unwrap();
+    assert!(!text_in(&place, "sub", &[]).contains("shared"));
 }
