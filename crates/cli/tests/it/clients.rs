@@ -38,8 +38,8 @@ fn installed(variable: &str, need: &str, file: &str) -> Option<PathBuf> {
 }
 
 fn script() -> Script {
-    let command = |user: &str, id: &str| {
-        let asks = Reply::new([Step::exec("touch made.txt && echo hi", id)]);
+    let command = |user: &str, id: &str, script: &str| {
+        let asks = Reply::new([Step::exec(script, id)]);
         let call = asks.when_user(user).when_after_tool(false).always();
         [call, Reply::text("Ran it.").when_user(user).when_after_tool(true).always()]
     };
@@ -51,8 +51,9 @@ fn script() -> Script {
         refused.when_user("be refused").always(),
         Reply::new([Step::Silence]).when_user("hang").always(),
     ];
-    replies.extend(command("run a command", "c1"));
-    replies.extend(command("run a careful command", "c2"));
+    replies.extend(command("run a command", "c1", "touch made.txt && echo hi"));
+    // Asked about, and nothing that a read-only sandbox would refuse once it is accepted.
+    replies.extend(command("run a careful command", "c2", "env true && echo hi"));
     Script::new(replies)
 }
 

@@ -61,7 +61,7 @@ fn thread(id: &str, tenant: &str) -> ThreadRow {
         settings: json!({ "model": "m" }),
         tools: json!([]),
         fork: None,
-        contributors: None,
+        contributors: Some(Vec::new()),
         usage: None,
         created: 1,
         updated: 1,
