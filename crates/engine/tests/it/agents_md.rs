@@ -225,7 +225,11 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
     for target in ["../shared.md", "/proc/self/environ", "/proc/self/cwd/Cargo.toml"] {
         symlink(target, &file).unwrap();
         assert_eq!(text(&place, &[]), "(none)", "{target}");
-        assert_eq!(found(&place, place.project(), &[]).cut, [file.clone()], "{target}");
+        assert_eq!(
+            found(&place, place.project(), &[]).cut,
+            std::slice::from_ref(&file),
+            "{target}"
+        );
         std::fs::remove_file(&file).unwrap();
     }
     // Neither through a folder that is a link.
