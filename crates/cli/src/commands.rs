@@ -27,12 +27,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::failure::Hinted;
 use crate::lazy::Lazy;
 
 /// Codex, bound into your app
 #[derive(Debug, Parser)]
 #[command(name = "bindery", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Bindery {
+    /// The same as `--config` of `run`, `exec`, `review` and `app-server`, as Codex has it
+    #[arg(long, short, value_name = "KEY=VALUE", hide = true)]
+    config: Vec<String>,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -66,7 +71,13 @@ enum Command {
 
 impl Bindery {
     /// Runs the command and gives its exit code.
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    pub async fn run(mut self) -> anyhow::Result<ExitCode> {
+        if !self.config.is_empty() {
+            let before = std::mem::take(&mut self.config);
+            let config = self.command.config().ok_or_else(no_settings)?;
+            // What stands nearer to the command wins.
+            config.splice(..0, before);
+        }
         match self.command {
             Command::Run(Lazy(run)) => run.run().await,
             Command::Exec(Lazy(exec)) => exec.run().await,
@@ -82,6 +93,25 @@ impl Bindery {
             Command::Guard(Lazy(guard)) => guard.run(),
         }
     }
+}
+
+impl Command {
+    /// The settings that a command takes with `--config`.
+    fn config(&mut self) -> Option<&mut Vec<String>> {
+        match self {
+            Self::Run(Lazy(run)) => Some(&mut run.settings.config),
+            Self::Exec(Lazy(exec)) => Some(exec.config()),
+            Self::Review(Lazy(review)) => Some(&mut review.settings.config),
+            Self::AppServer(Lazy(server)) => Some(&mut server.config),
+            _ => None,
+        }
+    }
+}
+
+fn no_settings() -> anyhow::Error {
+    let message =
+        "`--config` before the command goes with `run`, `exec`, `review` and `app-server`";
+    Hinted::misuse(message, "give it to one of these, or leave it out")
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ pub mod view;
 
 pub mod approval;
 
+mod config_flags;
+
 pub mod failure;
 
 pub mod helper;

@@ -8,6 +8,7 @@ use bindery::client::locate::{self, Located};
 use bindery::core::wire::app_server::notification::Body;
 use bindery::{AppServer, ConnectOptions, Engine, EngineOptions, Launch, start_engine};
 
+use crate::config_flags::ConfigFlags;
 use crate::view::clean::revealed;
 
 /// Which Codex to use.
@@ -30,10 +31,12 @@ impl WhichCodex {
         self.codex.is_some() || variable.is_some_and(|name| !name.is_empty())
     }
 
-    /// Finds it, starts it in a folder and greets it.
-    pub(crate) async fn start(&self, cwd: &Path) -> anyhow::Result<AppServer> {
+    /// Finds it, starts it in a folder with these settings and greets it.
+    pub(crate) async fn start(&self, cwd: &Path, config: &[String]) -> anyhow::Result<AppServer> {
         let mut launch = Launch::codex(&self.locate()?);
         launch.cwd = Some(cwd.to_owned());
+        let flags = config.iter().flat_map(|setting| ["--config", setting]);
+        launch.args.extend(flags.map(Into::into));
         Ok(AppServer::spawn(&launch, &ConnectOptions::default()).await?)
     }
 }
@@ -47,35 +50,67 @@ pub(crate) struct Running {
     engine: Option<Engine>,
 }
 
-impl Running {
-    /// Codex, in a folder.
-    pub(crate) async fn codex(which: &WhichCodex, cwd: &Path) -> anyhow::Result<Self> {
-        let server = which.start(cwd).await?;
+/// What is started where, with which settings.
+#[derive(Clone, Copy)]
+pub(crate) struct Start<'a> {
+    /// The folder to work in.
+    pub(crate) cwd: &'a Path,
+    /// Over those of `config.toml`.
+    pub(crate) settings: &'a ConfigFlags,
+    /// The sandbox that a flag of its own names.
+    pub(crate) mode: Option<&'a str>,
+}
+
+impl Start<'_> {
+    /// Codex.
+    pub(crate) async fn codex(self, which: &WhichCodex) -> anyhow::Result<Running> {
+        let config = self.settings.for_codex(self.cwd, self.mode)?;
+        let server = which.start(self.cwd, &config).await?;
         let name = format!("codex {}", server.version());
-        Ok(Self { server, name, engine: None })
+        Ok(Running { server, name, engine: None })
     }
 
     /// The built-in engine.
-    pub(crate) async fn engine() -> anyhow::Result<Self> {
-        let sandbox_helper = crate::helper::program();
-        let options = EngineOptions { sandbox_helper, ..EngineOptions::default() };
+    pub(crate) async fn engine(self) -> anyhow::Result<Running> {
+        let options = EngineOptions {
+            config: self.settings.for_engine(self.cwd, self.mode)?,
+            sandbox_helper: crate::helper::program(),
+            ..EngineOptions::default()
+        };
         let engine = start_engine(&options).await?;
         let name = format!("engine {}", env!("CARGO_PKG_VERSION"));
-        Ok(Self { server: engine.server.clone(), name, engine: Some(engine) })
+        Ok(Running { server: engine.server.clone(), name, engine: Some(engine) })
     }
 
     /// Codex; where there is none and none was named, the engine, and it is said so.
-    pub(crate) async fn any(which: &WhichCodex, cwd: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn any(self, which: &WhichCodex) -> anyhow::Result<Running> {
         match which.locate() {
             Err(bindery::Error::NotFound { .. }) if !which.is_named() => {}
-            _ => return Self::codex(which, cwd).await,
+            _ => return self.codex(which).await,
         }
-        let said = format!("no Codex found: running on the built-in engine{}\n", on_what(cwd)?);
+        let what = self.model_in_words()?;
+        let said = format!("no Codex found: running on the built-in engine{what}\n");
         // Nothing can be done about a stderr that is gone.
         let _ = std::io::stderr().write_all(said.as_bytes());
-        Self::engine().await
+        self.engine().await
     }
 
+    /// ` with …`: which model the engine would ask.
+    fn model_in_words(self) -> anyhow::Result<String> {
+        let config = self.settings.overrides();
+        let options = EngineOptions { config, ..EngineOptions::default() };
+        let outfit = bindery::engine_house(&options)?.outfit(self.cwd);
+        let outfit = outfit.map_err(bindery::EngineError::from)?;
+        Ok(match outfit.demo {
+            true => " with the demo model, which only shows how it works; \
+                     set `OPENAI_API_KEY` or name a provider in the config for a real one"
+                .to_owned(),
+            false => format!(" with {} of {}", outfit.model, outfit.name),
+        })
+    }
+}
+
+impl Running {
     /// Says what the engine found wrong with its configuration. What Codex finds is about its own
     /// machine and the doctor's to tell.
     pub(crate) fn warn(&self) {
@@ -97,18 +132,6 @@ impl Running {
             None => drop(self.server.close().await),
         }
     }
-}
-
-/// ` with …`: which model the engine would ask, in words.
-fn on_what(cwd: &Path) -> anyhow::Result<String> {
-    let outfit = bindery::engine_house(&EngineOptions::default())?.outfit(cwd);
-    let outfit = outfit.map_err(bindery::EngineError::from)?;
-    Ok(match outfit.demo {
-        true => " with the demo model, which only shows how it works; \
-                 set `OPENAI_API_KEY` or name a provider in the config for a real one"
-            .to_owned(),
-        false => format!(" with {} of {}", outfit.model, outfit.name),
-    })
 }
 
 /// A folder the user named, without links and dots.

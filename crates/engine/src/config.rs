@@ -21,6 +21,8 @@ mod reader;
 
 mod shell;
 
+mod profile;
+
 mod project;
 
 mod load;
@@ -37,5 +39,6 @@ pub use model::{
     BaseKind, ExecTool, ModelEntry, PatchTool, Placement, ReasoningSettings, ToolSet, Truncation,
 };
 pub use policy::{ApprovalPolicy, SandboxMode, SandboxSettings, Trust};
+pub use profile::profile_overrides;
 pub use project::ProjectSettings;
 pub use provider::{ProviderEntry, WireApi};

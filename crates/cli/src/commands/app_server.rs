@@ -49,7 +49,7 @@ pub struct AppServer {
 
     /// A setting over those of `config.toml`; may be given several times
     #[arg(long, short, value_name = "KEY=VALUE")]
-    config: Vec<String>,
+    pub(super) config: Vec<String>,
 }
 
 const EXAMPLES: &str = "\

@@ -135,7 +135,7 @@ impl Exec {
                            specified.";
             anyhow::bail!(message);
         }
-        config.extend(flags.writable(&settings.sandbox.writable_roots));
+        config.extend(flags.settings.writable(&settings.sandbox.writable_roots));
         let options = EngineOptions {
             config,
             sandbox_helper: crate::helper::program(),
@@ -150,6 +150,11 @@ impl Exec {
         // Commands under way are ended before this process is.
         engine.close().await;
         ending.map(Ending::code)
+    }
+
+    /// The settings that were given before a verb.
+    pub(super) fn config(&mut self) -> &mut Vec<String> {
+        &mut self.flags.settings.config
     }
 
     /// What is meant, with the flags of both places where they may stand.

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::run::ask::Desk;
 use super::run::show::Screen;
 use super::run::{Sandbox, call, header};
-use crate::server::{Running, WhichCodex, folder};
+use crate::config_flags::ConfigFlags;
+use crate::server::{Running, Start, WhichCodex, folder};
 use crate::terminal::Style;
 
 /// Review changes and tell what is wrong with them
@@ -70,6 +71,9 @@ pub struct Review {
     timeout: Option<u64>,
 
     #[command(flatten)]
+    pub(super) settings: ConfigFlags,
+
+    #[command(flatten)]
     codex: WhichCodex,
 }
 
@@ -94,10 +98,12 @@ impl Review {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let cwd = folder(self.cwd.as_deref())?;
         let target = self.target()?;
+        let mode = self.sandbox.map(Sandbox::name);
+        let start = Start { cwd: &cwd, settings: &self.settings, mode };
         let running = match self.backend {
-            Some(Backend::Engine) => Running::engine().await?,
-            Some(Backend::Codex) => Running::codex(&self.codex, &cwd).await?,
-            None => Running::any(&self.codex, &cwd).await?,
+            Some(Backend::Engine) => start.engine().await?,
+            Some(Backend::Codex) => start.codex(&self.codex).await?,
+            None => start.any(&self.codex).await?,
         };
         let code = self.show(&running, target, &cwd).await;
         running.close().await;

@@ -8,6 +8,8 @@ pub(super) mod call;
 
 pub(super) mod header;
 
+mod kept_sandbox;
+
 mod resume;
 
 pub(super) mod show;
@@ -24,8 +26,9 @@ use clap::ValueEnum;
 use self::ask::Desk;
 use self::show::Screen;
 use super::prompt::{called, filled};
+use crate::config_flags::ConfigFlags;
 use crate::failure::Hinted;
-use crate::server::{Running, WhichCodex, folder};
+use crate::server::{Running, Start, WhichCodex, folder};
 use crate::terminal::Style;
 
 /// Run one turn and stream it
@@ -73,6 +76,9 @@ pub struct Run {
     /// A command-line agent to run instead: `codex`, `gemini`, or a description in TOML
     #[arg(long, value_name = "NAME|FILE")]
     agent: Option<String>,
+
+    #[command(flatten)]
+    pub(super) settings: ConfigFlags,
 
     /// With `--agent` or `--backend exec`: tell the files that are new in this folder afterwards
     #[arg(long, value_name = "FOLDER")]
@@ -207,14 +213,23 @@ impl Run {
         let mut options = call::options(&self, &text)?;
         let running = self.start(&cwd).await?;
         let server = running.server.clone();
+        let mut kept = None;
         if let Some(wanted) = &self.resume {
             let thread = resume::find(&server, wanted, &cwd).await?;
             call::resume(&mut options, &thread, self.fork);
+            if self.sandbox.is_none() {
+                kept = kept_sandbox::read(&server, &thread).await?;
+            }
+        }
+        let mut thread = call::thread_settings(&self, &cwd);
+        if let Some(kept) = kept {
+            thread.sandbox = kept.mode.map(str::to_owned);
+            call::keep_policy(&mut options, kept.policy);
         }
         let style = Style::here();
         let (desk, questions) = Desk::open(self.approve == Approve::Accept);
         let settings = ModelSettings {
-            thread: call::thread_settings(&self, &cwd),
+            thread,
             deadlines: self.deadlines(),
             answerer: std::sync::Arc::new(desk),
             ..ModelSettings::default()
@@ -244,10 +259,12 @@ impl Run {
     }
 
     async fn start(&self, cwd: &Path) -> anyhow::Result<Running> {
+        let mode = self.sandbox.map(Sandbox::name);
+        let start = Start { cwd, settings: &self.settings, mode };
         match self.backend {
-            Some(Backend::Engine) => Running::engine().await,
-            Some(_) => Running::codex(&self.codex, cwd).await,
-            None => Running::any(&self.codex, cwd).await,
+            Some(Backend::Engine) => start.engine().await,
+            Some(_) => start.codex(&self.codex).await,
+            None => start.any(&self.codex).await,
         }
     }
 

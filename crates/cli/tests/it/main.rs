@@ -12,6 +12,7 @@ mod exec;
 mod exec_trust;
 
 mod clients;
+mod config_flags;
 
 mod review;
 

@@ -117,9 +117,9 @@ impl Catalogue {
         ids.map(String::as_str).collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// The names of all models, beginnings with their star.
+    /// The names of all models. A row that describes every name with one beginning names none.
     pub fn model_slugs(&self) -> impl Iterator<Item = &str> {
-        self.rows().map(|row| row.slug.as_str())
+        self.rows().map(|row| row.slug.as_str()).filter(|slug| !slug.ends_with('*'))
     }
 
     fn rows(&self) -> impl DoubleEndedIterator<Item = &ModelRow> {

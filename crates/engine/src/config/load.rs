@@ -11,7 +11,7 @@ use super::provider::{OPENAI, stored_key};
 use super::reader::Reader;
 use super::{
     ApprovalPolicy, Catalogue, ConfigError, Home, ModelEntry, ProjectSettings, ProviderEntry,
-    SandboxMode, SandboxSettings, Truncation, Trust, WireApi, project, shell,
+    SandboxMode, SandboxSettings, Truncation, Trust, WireApi, profile, project, shell,
 };
 use crate::sandbox::environment::EnvironmentPolicy;
 use crate::thread::ApprovalsReviewer;
@@ -131,31 +131,10 @@ fn layers(home: &Home, overrides: &[(String, Value)]) -> Result<Vec<Layer>, Conf
     let mut topmost = std::iter::once(&flags).chain(layers.iter().rev());
     let named = topmost.find_map(|layer| layer.table.get("profile")?.as_str()).map(str::to_owned);
     if let Some(name) = named {
-        layers.push(profile(home, &layers, &name)?);
+        layers.push(profile::read(home, &layers, &name)?);
     }
     layers.push(flags);
     Ok(layers)
-}
-
-/// A profile: a file of its own in the Codex home, as Codex has them now, or the table
-/// `[profiles.NAME]`, as it used to.
-fn profile(home: &Home, layers: &[Layer], name: &str) -> Result<Layer, ConfigError> {
-    let missing = || ConfigError::NoProfile { name: name.to_owned() };
-    // A name with a separator would read a file somewhere else.
-    if name.is_empty() || name.contains(['/', '\\']) {
-        return Err(missing());
-    }
-    let mut merged = Table::new();
-    for layer in layers {
-        if let Some(Value::Table(table)) = layer::get(&layer.table, &["profiles", name]) {
-            layer::merge(&mut merged, table);
-        }
-    }
-    match Layer::read(home.codex.join(format!("{name}.config.toml")))? {
-        Some(file) => Ok(file),
-        None if merged.is_empty() => Err(missing()),
-        None => Ok(Layer::of(&merged.into_iter().collect::<Vec<_>>())),
-    }
 }
 
 fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, ConfigError> {

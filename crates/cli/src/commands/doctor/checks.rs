@@ -30,7 +30,7 @@ async fn codexes(which: &WhichCodex) -> Vec<Finding> {
         }
         Err(err) => return vec![failed("codex", &err)],
     };
-    let server = match which.start(&std::env::temp_dir()).await {
+    let server = match which.start(&std::env::temp_dir(), &[]).await {
         Ok(server) => server,
         Err(err) => {
             let hint = err.downcast_ref::<bindery::Error>().and_then(bindery::Error::hint);

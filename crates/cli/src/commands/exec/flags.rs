@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use crate::config_flags::{ConfigFlags, setting};
+
 /// What may be said before and after the verb.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Flags {
-    /// A setting over those of `config.toml`: TOML, or else text; may be given several times
-    #[arg(long, short, value_name = "KEY=VALUE")]
-    pub(super) config: Vec<String>,
+    #[command(flatten)]
+    pub(super) settings: ConfigFlags,
 
     /// Switch a feature on; `-c features.NAME=true`
     #[arg(long, value_name = "FEATURE")]
@@ -31,18 +32,6 @@ pub(super) struct Flags {
     #[arg(long, short)]
     pub(super) model: Option<String>,
 
-    /// Use a model on this machine
-    #[arg(long)]
-    pub(super) oss: bool,
-
-    /// Which server of this machine `--oss` uses: `ollama` or `lmstudio`
-    #[arg(long, value_name = "PROVIDER")]
-    pub(super) local_provider: Option<String>,
-
-    /// Lay `NAME.config.toml` of the Codex home over the settings
-    #[arg(long, short, value_name = "NAME")]
-    pub(super) profile: Option<String>,
-
     /// What commands may touch
     #[arg(long, short, value_enum, value_name = "MODE")]
     pub(super) sandbox: Option<Mode>,
@@ -62,10 +51,6 @@ pub(super) struct Flags {
     /// The folder to work in
     #[arg(long, short = 'C', value_name = "FOLDER", visible_alias = "cwd")]
     pub(super) cd: Option<PathBuf>,
-
-    /// Another folder that may be written; may be given several times
-    #[arg(long, value_name = "FOLDER")]
-    pub(super) add_dir: Vec<PathBuf>,
 
     /// Accepted for Codex's sake: the engine does not sort threads by who asked for them
     #[arg(long, value_name = "SOURCE", hide = true)]
@@ -142,21 +127,14 @@ pub(super) enum Colour {
 impl Flags {
     /// What was said before the verb and after it; the latter is nearer.
     pub(super) fn and(mut self, after: Self) -> Self {
-        let lists = [
-            (&mut self.config, after.config),
-            (&mut self.enable, after.enable),
-            (&mut self.disable, after.disable),
-        ];
-        lists.into_iter().for_each(|(list, more)| list.extend(more));
+        self.enable.extend(after.enable);
+        self.disable.extend(after.disable);
         self.image.extend(after.image);
-        self.add_dir.extend(after.add_dir);
         self.file.extend(after.file);
         Self {
+            settings: self.settings.and(after.settings),
             strict_config: self.strict_config || after.strict_config,
             model: after.model.or(self.model),
-            oss: self.oss || after.oss,
-            local_provider: after.local_provider.or(self.local_provider),
-            profile: after.profile.or(self.profile),
             sandbox: after.sandbox.or(self.sandbox),
             full_auto: self.full_auto || after.full_auto,
             dangerously_bypass_approvals_and_sandbox: self.dangerously_bypass_approvals_and_sandbox
@@ -182,32 +160,14 @@ impl Flags {
     /// The flags that are settings, as `key=value`: those with a name of their own last, so that
     /// they win.
     pub(super) fn overrides(&self) -> Vec<String> {
-        let mut said = self.config.clone();
+        let mut said = self.settings.overrides();
         let feature = |name: &String, on: bool| format!("features.{name}={on}");
         said.extend(self.enable.iter().map(|name| feature(name, true)));
         said.extend(self.disable.iter().map(|name| feature(name, false)));
-        let local = self.local_provider.as_deref().or(self.oss.then_some("ollama"));
-        let named = [
-            ("profile", self.profile.as_deref()),
-            ("model_provider", local),
-            ("model", self.model.as_deref()),
-            ("sandbox_mode", self.mode()),
-        ];
+        let named = [("model", self.model.as_deref()), ("sandbox_mode", self.mode())];
         let named = named.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        said.extend(named.map(|(key, value)| format!("{key}={}", quoted(value))));
+        said.extend(named.map(|(key, value)| setting(key, value)));
         said
-    }
-
-    /// The folders that may be written, as a setting: those of the files and those of the flags.
-    pub(super) fn writable(&self, configured: &[PathBuf]) -> Option<String> {
-        let here = std::env::current_dir().unwrap_or_default();
-        let added = self.add_dir.iter().map(|folder| here.join(folder));
-        let all: Vec<PathBuf> = configured.iter().cloned().chain(added).collect();
-        if self.add_dir.is_empty() {
-            return None;
-        }
-        let all: Vec<String> = all.iter().map(|path| quoted(&path.to_string_lossy())).collect();
-        Some(format!("sandbox_workspace_write.writable_roots=[{}]", all.join(",")))
     }
 
     /// Whether a turn may run in this folder. Outside a repository nothing can be taken back.
@@ -231,25 +191,24 @@ impl Flags {
     }
 }
 
-/// A TOML basic string; its escapes are those of JSON.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn said(setting: &str) -> ConfigFlags {
+        ConfigFlags { config: vec![setting.to_owned()], ..ConfigFlags::default() }
+    }
+
     #[test]
     fn flags_after_the_verb_are_nearer_and_lists_grow() {
         let before = Flags {
-            config: vec!["a=1".to_owned()],
+            settings: said("a=1"),
             model: Some("one".to_owned()),
             full_auto: true,
             ..Flags::default()
         };
         let after = Flags {
-            config: vec!["b=2".to_owned()],
+            settings: said("b=2"),
             model: Some("two \"x\"".to_owned()),
             disable: vec!["f".to_owned()],
             ..Flags::default()
@@ -263,13 +222,5 @@ mod tests {
             "sandbox_mode=\"workspace-write\"",
         ];
         assert_eq!(said, want);
-    }
-
-    #[test]
-    fn folders_of_flags_are_added_to_those_of_files() {
-        let flags = Flags { add_dir: vec!["/two".into()], ..Flags::default() };
-        let want = "sandbox_workspace_write.writable_roots=[\"/one\",\"/two\"]";
-        assert_eq!(flags.writable(&["/one".into()]).as_deref(), Some(want));
-        assert_eq!(Flags::default().writable(&["/one".into()]), None);
     }
 }

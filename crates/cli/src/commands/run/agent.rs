@@ -140,7 +140,8 @@ fn missing(run: &Run, is_codex: bool) -> Option<&'static str> {
         (!is_codex && !run.image.is_empty(), "`--image`"),
         (!is_codex && run.ephemeral, "`--ephemeral`"),
     ];
-    asked.into_iter().find(|(given, _)| *given).map(|(_, what)| what)
+    let asked = asked.into_iter().find(|(given, _)| *given).map(|(_, what)| what);
+    asked.or_else(|| if is_codex { None } else { run.settings.given() })
 }
 
 /// What `bindery run` can ask for, in the words of `codex exec`.
@@ -161,6 +162,7 @@ fn codex_args(run: &Run) -> Vec<OsString> {
     if run.ephemeral {
         args.push("--ephemeral".into());
     }
+    args.extend(run.settings.codex_exec());
     args
 }
 

@@ -77,12 +77,22 @@ pub(super) fn options(run: &Run, text: &str) -> anyhow::Result<CallOptions> {
 
 /// Goes on with a thread, or with a copy of it.
 pub(super) fn resume(options: &mut CallOptions, thread: &ThreadId, fork: bool) {
-    let providers = options.provider_options.get_or_insert_default();
-    let codex = providers.entry(PROVIDER_KEY).or_insert_with(|| json!({}));
+    let codex = own(options);
     codex["threadId"] = json!(thread);
     if fork {
         codex["fork"] = json!(true);
     }
+}
+
+/// Runs the turn in this sandbox.
+pub(super) fn keep_policy(options: &mut CallOptions, policy: Value) {
+    own(options)["sandboxPolicy"] = policy;
+}
+
+/// The call's options of our own.
+fn own(options: &mut CallOptions) -> &mut Value {
+    let providers = options.provider_options.get_or_insert_default();
+    providers.entry(PROVIDER_KEY).or_insert_with(|| json!({}))
 }
 
 /// What the thread is opened with.

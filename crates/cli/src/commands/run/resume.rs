@@ -55,8 +55,10 @@ async fn by_prefix(server: &AppServer, prefix: &str) -> anyhow::Result<ThreadId>
 /// A failure to open the thread, in the user's words where it is that there is none.
 pub(super) fn explained(err: Error, wanted: Option<&str>) -> anyhow::Error {
     match (&err, wanted) {
-        // Codex 0.166 tells it by no code of its own.
-        (Error::Rpc { message, .. }, Some(wanted)) if message.contains("no rollout found") => {
+        // Codex tells it by no code of its own: the one when it opens, the other when it reads.
+        (Error::Rpc { message, .. }, Some(wanted))
+            if ["no rollout found", "thread not loaded"].iter().any(|w| message.contains(w)) =>
+        {
             no_thread(wanted)
         }
         _ => err.into(),
