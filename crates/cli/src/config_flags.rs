@@ -63,7 +63,7 @@ impl ConfigFlags {
         Ok(said)
     }
 
-    /// The same for Codex's app-server. It knows no profiles, so what the profile holds comes first.
+    /// The same for Codex's app-server, which knows no profiles: what one holds comes first.
     pub(crate) fn for_codex(&self, cwd: &Path, mode: Option<&str>) -> anyhow::Result<Vec<String>> {
         let mut said = match &self.profile {
             Some(name) => profile_overrides(&Home::here()?, name)?,

@@ -1,5 +1,5 @@
-//! The sandbox that a thread had in its last turn. Neither Codex nor the engine goes back to it when a
-//! thread goes on: they take the configured one, which may allow more.
+//! The sandbox that a thread had in its last turn. Neither Codex nor the engine goes back to it
+//! when a thread goes on: they take the configured one, which may allow more.
 
 use bindery::AppServer;
 use bindery::core::ids::ThreadId;
