@@ -80,6 +80,8 @@ mod sandbox_borders;
 
 mod sandbox_network;
 
+mod templates;
+
 mod terminal;
 
 mod service;
