@@ -70,6 +70,8 @@ chat_profile! {
     tools_as_text: bool = false;
     /// Keywords of JSON Schema that are left out of the tools' parameters.
     schema_drop: Vec<String> = Vec::new();
+    /// Whether every parameter of a tool needs a description, if only an empty one.
+    describe_parameters: bool = false;
     /// Whether `parallel_tool_calls` may be sent.
     send_parallel_tool_calls: bool = true;
     /// The field in which thoughts are sent back; empty sends none.

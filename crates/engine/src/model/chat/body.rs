@@ -102,6 +102,9 @@ fn offer_tool(tool: ToolSpec, profile: &ChatProfile) -> Option<Value> {
     match tool {
         ToolSpec::Function { name, description, mut parameters } => {
             drop_keywords(&mut parameters, &profile.schema_drop);
+            if profile.describe_parameters {
+                describe_parameters(&mut parameters);
+            }
             let function =
                 json!({ "name": name, "description": description, "parameters": parameters });
             Some(json!({ "type": "function", "function": function }))
@@ -133,5 +136,55 @@ fn drop_keywords(schema: &mut Value, keywords: &[String]) {
         }
         Value::Array(list) => list.iter_mut().for_each(|value| drop_keywords(value, keywords)),
         _ => {}
+    }
+}
+
+fn describe_parameters(schema: &mut Value) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(Map::values_mut) {
+        if let Some(fields) = property.as_object_mut() {
+            fields.entry("description").or_insert_with(|| json!(""));
+        }
+        describe_parameters(property);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::{describe_parameters, drop_keywords, set_path};
+
+    #[test]
+    fn keywords_are_dropped_at_every_depth_and_properties_are_none() {
+        let mut schema = json!({
+            "additionalProperties": false,
+            "properties": {
+                "default": { "type": "object", "default": 1, "additionalProperties": {} },
+                "list": { "anyOf": [{ "default": 2 }], "enum": ["default"] },
+            },
+        });
+        drop_keywords(&mut schema, &["additionalProperties".to_owned(), "default".to_owned()]);
+        let want = json!({ "properties": {
+            "default": { "type": "object" },
+            "list": { "anyOf": [{}], "enum": ["default"] },
+        } });
+        assert_eq!(schema, want);
+    }
+
+    #[test]
+    fn every_parameter_is_described() {
+        let mut schema = json!({ "properties": { "a": { "properties": { "b": {} } } } });
+        describe_parameters(&mut schema);
+        assert_eq!(schema["properties"]["a"]["properties"]["b"], json!({ "description": "" }));
+    }
+
+    #[test]
+    fn a_field_with_dots_is_nested_and_one_without_a_name_is_not_sent() {
+        let mut body = Map::new();
+        set_path(&mut body, "reasoning.effort", Some(json!("low")));
+        set_path(&mut body, "", Some(json!(1)));
+        set_path(&mut body, "x", None);
+        assert_eq!(json!(body), json!({ "reasoning": { "effort": "low" } }));
     }
 }
