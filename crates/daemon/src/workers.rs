@@ -10,6 +10,8 @@ mod environment;
 
 pub(crate) mod hidden;
 
+pub(crate) mod login;
+
 pub(crate) mod memory;
 
 #[cfg(unix)]
@@ -332,6 +334,9 @@ impl Workers {
         let tools = std::mem::take(&mut launch.env);
         launch.env = environment::of(pass, tenant, home.as_ref());
         launch.env.extend(tools);
+        if backend == "codex" && !self.config.exit_with_parent {
+            login::expect_key(&mut launch, tenant);
+        }
         Ok(launch)
     }
 

@@ -99,6 +99,8 @@ mod tenant;
 #[cfg(target_os = "linux")]
 mod isolation;
 
+mod login;
+
 #[cfg(target_os = "linux")]
 mod parent;
 

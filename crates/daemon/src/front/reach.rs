@@ -16,6 +16,7 @@ use super::request::Listening;
 use crate::config::Config;
 use crate::tenant::Tenant;
 use crate::workers::hidden::hide_from_engine;
+use crate::workers::login::log_in;
 
 /// The name under which a key keeps the token of a server.
 const TOKEN: &str = "token";
@@ -66,7 +67,11 @@ impl Starter for Reach {
                     let dial = Dial { token, ..Dial::new(address) };
                     AppServer::dial(&dial, &options).await
                 }
-                None => AppServer::spawn(&launch, &options).await,
+                None => {
+                    let server = AppServer::spawn(&launch, &options).await?;
+                    log_in(&server, &launch).await?;
+                    Ok(server)
+                }
             }
         })
     }

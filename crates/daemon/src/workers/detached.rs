@@ -20,9 +20,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::bound::{bound_name, bound_of, worker_key, worker_secret};
+use super::bound::{still_fits, worker_key, worker_secret};
 use super::folder::Folder;
 use super::hidden::hide_from_engine;
+use super::login::log_in;
 use super::{Kind, Kinds, Obituaries, Program};
 use crate::clock;
 use crate::config::Config;
@@ -30,6 +31,7 @@ use crate::error::Error;
 use crate::private::{make_file, make_folder};
 use crate::secret;
 use crate::store::{Change, Store, WorkerRow};
+use crate::tenant::Tenant;
 
 /// How often the lease is renewed.
 const RENEW: Duration = Duration::from_millis(500);
@@ -147,15 +149,17 @@ impl Detached {
     /// One that is left from before, or a new one.
     async fn provide(&self, key: WorkerKey) -> Result<AppServer, ClientError> {
         let kind = self.kind(&key).ok_or_else(|| failed("a worker of no known kind"))?;
+        let tenant = self.tenant(&kind).await?;
         for row in self.rows(&kind).await.map_err(failed)? {
-            if bound_of(&row.key) != bound_name(key.launch()) {
-                tracing::info!(worker = row.id, "worker has another bound than its tenant now");
+            if !still_fits(&row.key, key.launch(), &tenant) {
+                tracing::info!(worker = row.id, "worker has other settings than its tenant now");
                 self.bury(&row, &kind).await;
                 continue;
             }
             match dial_again(&Folder::new(&self.workers, &row.id), &row).await {
                 Ok(server) => {
                     tracing::info!(worker = row.id, tenant = row.tenant, "worker found again");
+                    log_in(&server, key.launch()).await?;
                     return Ok(server);
                 }
                 Err(err) => {
@@ -164,10 +168,20 @@ impl Detached {
                 }
             }
         }
-        self.launch(&kind, key.launch()).await
+        self.launch(&kind, key.launch(), &tenant).await
     }
 
-    async fn launch(&self, kind: &Kind, launch: &Launch) -> Result<AppServer, ClientError> {
+    async fn tenant(&self, kind: &Kind) -> Result<Tenant, ClientError> {
+        let tenant = self.store.tenant(&kind.tenant).await.map_err(failed)?;
+        tenant.ok_or_else(|| failed("a worker of no known tenant"))
+    }
+
+    async fn launch(
+        &self,
+        kind: &Kind,
+        launch: &Launch,
+        tenant: &Tenant,
+    ) -> Result<AppServer, ClientError> {
         self.obituaries.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
         let id = secret::random("", 6).map_err(failed)?;
         let folder = Folder::new(&self.workers, &id);
@@ -181,17 +195,15 @@ impl Detached {
             id: id.clone(),
             tenant: kind.tenant.clone(),
             backend: kind.backend.clone(),
-            key: worker_key(launch),
+            key: worker_key(launch, tenant),
             socket: socket.display().to_string(),
             secret: worker_secret(kind).map_err(failed)?,
             started: clock::now(),
         };
         // Written down first: whoever comes after us must find what we have started.
         self.store.commit(vec![Change::AddWorker(row.clone())]).await.map_err(failed)?;
-        let tenant = self.store.tenant(&kind.tenant).await.map_err(failed)?;
-        let tenant = tenant.ok_or_else(|| failed("a worker of no known tenant"))?;
         let mut hiding = launch.clone();
-        hide_from_engine(&mut hiding, &self.program.executable, &self.config, &tenant);
+        hide_from_engine(&mut hiding, &self.program.executable, &self.config, tenant);
         let mut input = self.spawn_guard(&row, &folder, &hiding).map_err(spawned)?;
         if let (Some(secret), Some(input)) = (&row.secret, &mut input) {
             input.write_all(format!("{secret}\n").as_bytes()).await.map_err(spawned)?;
@@ -199,7 +211,7 @@ impl Detached {
         if let Some(input) = input.filter(|_| self.with_parent) {
             self.inputs().insert(id.clone(), input);
         }
-        match reach(&folder, &row).await {
+        match reach(&folder, &row, launch).await {
             Ok(server) => {
                 tracing::info!(worker = id, tenant = kind.tenant, "worker started");
                 Ok(server)
@@ -352,14 +364,20 @@ async fn renew(file: File, stop: CancellationToken) {
 }
 
 /// Waits until it listens.
-async fn reach(folder: &Folder, row: &WorkerRow) -> Result<AppServer, ClientError> {
+async fn reach(
+    folder: &Folder,
+    row: &WorkerRow,
+    launch: &Launch,
+) -> Result<AppServer, ClientError> {
     let begin = Instant::now();
     loop {
         if let Some(status) = folder.obituary() {
             return Err(ClientError::Closed { status, stderr: String::new() });
         }
         if worker(folder).is_ok() && tokio::net::UnixStream::connect(&row.socket).await.is_ok() {
-            return dial(folder, row).await;
+            let server = dial(folder, row).await?;
+            log_in(&server, launch).await?;
+            return Ok(server);
         }
         if begin.elapsed() > START {
             let what = "the start of a worker".to_owned();
