@@ -43,7 +43,7 @@ use bindery_core::ids::ThreadId;
 use crate::config::{Backend, Config};
 use crate::error::Error;
 use crate::store::Store;
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, check_codex_home};
 
 /// How long a Codex may take to say its version.
 const VERSION: Duration = Duration::from_secs(5);
@@ -312,7 +312,12 @@ impl Workers {
     /// How a tenant's worker is started, on its standard input and output.
     pub fn launch(&self, tenant: &Tenant, backend: &str) -> Result<Launch, Error> {
         let mut launch = match (backend, &self.codex) {
-            ("codex", Some(codex)) => Launch::codex(codex),
+            ("codex", Some(codex)) => {
+                if !self.config.exit_with_parent {
+                    check_codex_home(tenant)?;
+                }
+                Launch::codex(codex)
+            }
             ("codex", None) => {
                 let looked = "the settings, `BINDERY_CODEX`, `PATH`".to_owned();
                 return Err(Error::Client(ClientError::NotFound { looked }));

@@ -97,6 +97,8 @@ mod routes;
 mod tenant;
 
 #[cfg(target_os = "linux")]
+mod bounded_home;
+
 mod isolation;
 
 mod login;

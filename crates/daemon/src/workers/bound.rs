@@ -22,6 +22,9 @@ const BOUNDED: &str = "bounded";
 /// another kind is told one.
 const TOLD_KEY: &str = "+key";
 
+/// The folders that may be written are told with every thread and turn; the home adds none.
+const CODEX_NO_ROOTS: &str = "sandbox_workspace_write.writable_roots=[]";
+
 /// Codex has no bound; where nothing else is said, its threads write nothing.
 const CODEX_READ_ONLY: &str = "sandbox_mode=\"read-only\"";
 
@@ -31,13 +34,13 @@ pub(super) fn apply(launch: &mut Launch, tenant: &Tenant, backend: &str) {
         return;
     }
     if backend == "codex" {
-        launch.args.extend(["-c".into(), CODEX_READ_ONLY.into()]);
+        for setting in [CODEX_READ_ONLY, CODEX_NO_ROOTS] {
+            launch.args.extend(["-c".into(), setting.into()]);
+        }
         return;
     }
     launch.args.extend(["--max-sandbox".into(), "workspace-write".into()]);
-    for folder in tenant.settings.writable_folders() {
-        launch.args.extend(["--max-root".into(), folder.into()]);
-    }
+    launch.args.extend(["--max-root".into(), tenant.settings.root.clone().into()]);
 }
 
 /// Whether a worker that is started so is bounded, and whether it is told a key.
