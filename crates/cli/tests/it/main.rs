@@ -99,6 +99,8 @@ mod tenant;
 #[cfg(target_os = "linux")]
 mod bounded_home;
 
+mod hidden_tenants;
+
 mod isolation;
 
 mod login;

@@ -65,8 +65,7 @@ impl Fronts {
         let mut fronts = self.fronts();
         let front = fronts.entry(tenant.id.clone()).or_insert_with(|| {
             let settings = self.pool_settings(tenant);
-            let engine = self.workers.engine().to_owned();
-            let reach = Reach::new(self.config.clone(), engine, tenant.clone());
+            let reach = Reach::new(self.workers.clone(), tenant.id.clone());
             let pool = Pool::with_starter(settings, Arc::new(reach));
             Front::new(pool, Interrupts::default())
         });

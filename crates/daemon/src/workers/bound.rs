@@ -5,6 +5,7 @@ use bindery_client::transport::stdio::Launch;
 
 use super::Kind;
 use super::login::expects_key;
+use super::tenant_watch::folders_hash;
 use crate::error::Error;
 use crate::secret;
 use crate::tenant::Tenant;
@@ -51,18 +52,25 @@ fn bound_name(launch: &Launch) -> String {
     format!("{bound}{told}")
 }
 
-/// What the store calls a worker of this tenant that is started so.
-pub(super) fn worker_key(launch: &Launch, tenant: &Tenant) -> String {
+/// What the store calls a worker of this tenant that is started so, among all these.
+pub(super) fn worker_key(launch: &Launch, tenant: &Tenant, all: &[Tenant]) -> String {
     let hash = secret::hash(&format!("{:?}{:?}", launch.program, launch.args));
-    format!("{}:{hash}:{}", bound_name(launch), environment_hash(tenant))
+    let (environment, folders) = (environment_hash(tenant), folders_hash(all));
+    format!("{}:{hash}:{environment}:{folders}", bound_name(launch))
+}
+
+/// Whether the worker that the store calls so was started when tenants had other folders; those of
+/// earlier versions do not say.
+pub(super) fn hides_too_little(key: &str, all: &[Tenant]) -> bool {
+    key.split(':').nth(3).is_some_and(|folders| folders != folders_hash(all))
 }
 
 /// Whether the worker that the store calls so is one that the tenant would be given now: with the
 /// same bound and the same variables of its own. What the daemon gives to all does not count.
 pub(super) fn still_fits(key: &str, launch: &Launch, tenant: &Tenant) -> bool {
-    let environment = key.rsplit_once(':').filter(|(rest, _)| rest.contains(':'));
+    let environment = key.split(':').nth(2);
     bound_of(key) == bound_name(launch)
-        && environment.is_none_or(|(_, hash)| hash == environment_hash(tenant))
+        && environment.is_none_or(|hash| hash == environment_hash(tenant))
 }
 
 fn environment_hash(tenant: &Tenant) -> String {
@@ -98,13 +106,15 @@ mod tests {
             apply(&mut launch, tenant, "codex");
             launch
         };
-        let (bounded, key) = (launch(&tenant), worker_key(&launch(&tenant), &tenant));
+        let (bounded, key) = (launch(&tenant), worker_key(&launch(&tenant), &tenant, &[]));
         assert!(still_fits(&key, &bounded, &tenant));
         assert!(still_fits("bounded:0123", &bounded, &tenant), "of an earlier version");
         assert!(!still_fits("0123", &bounded, &tenant), "of the first versions");
+        assert!(!hides_too_little(&key, &[]) && hides_too_little(&key, &[tenant.clone()]));
+        assert!(!hides_too_little("bounded:0123", &[tenant.clone()]));
         tenant.settings.env.insert("A".to_owned(), "1".to_owned());
         assert!(!still_fits(&key, &bounded, &tenant));
-        let key = worker_key(&bounded, &tenant);
+        let key = worker_key(&bounded, &tenant, &[]);
         tenant.settings.policy.full_access = true;
         assert!(!still_fits(&key, &launch(&tenant), &tenant));
     }

@@ -1,6 +1,6 @@
 //! Workers that outlive us: started behind a guard, found again by their sockets.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::bound::{still_fits, worker_key, worker_secret};
+use super::bound::{hides_too_little, still_fits, worker_key, worker_secret};
 use super::folder::Folder;
 use super::hidden::hide_from_engine;
 use super::login::log_in;
@@ -61,6 +61,8 @@ pub(super) struct Detached {
     with_parent: bool,
     /// Held open for guards that end with us.
     inputs: Mutex<HashMap<String, ChildStdin>>,
+    /// Kinds whose worker was started when tenants had other folders.
+    for_others: Mutex<HashSet<WorkerKey>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -90,6 +92,7 @@ impl Detached {
             patience: Duration::from_secs(config.workers.orphan_seconds.max(2)),
             with_parent: config.exit_with_parent,
             inputs: Mutex::default(),
+            for_others: Mutex::default(),
             stop,
             tasks,
         }))
@@ -160,6 +163,10 @@ impl Detached {
                 Ok(server) => {
                     tracing::info!(worker = row.id, tenant = row.tenant, "worker found again");
                     log_in(&server, key.launch()).await?;
+                    let all = self.store.tenants().await.map_err(failed)?;
+                    if hides_too_little(&row.key, &all) {
+                        self.for_others().insert(key);
+                    }
                     return Ok(server);
                 }
                 Err(err) => {
@@ -191,11 +198,12 @@ impl Detached {
         let made = |path: &Path| make_folder(path).map_err(std::io::Error::other);
         made(folder.path()).map_err(spawned)?;
         socket.parent().map(made).transpose().map_err(spawned)?;
+        let all = self.store.tenants().await.map_err(failed)?;
         let row = WorkerRow {
             id: id.clone(),
             tenant: kind.tenant.clone(),
             backend: kind.backend.clone(),
-            key: worker_key(launch, tenant),
+            key: worker_key(launch, tenant, &all),
             socket: socket.display().to_string(),
             secret: worker_secret(kind).map_err(failed)?,
             started: clock::now(),
@@ -203,7 +211,7 @@ impl Detached {
         // Written down first: whoever comes after us must find what we have started.
         self.store.commit(vec![Change::AddWorker(row.clone())]).await.map_err(failed)?;
         let mut hiding = launch.clone();
-        hide_from_engine(&mut hiding, &self.program.executable, &self.config, tenant);
+        hide_from_engine(&mut hiding, &self.program.executable, &self.config, tenant, &all);
         let mut input = self.spawn_guard(&row, &folder, &hiding).map_err(spawned)?;
         if let (Some(secret), Some(input)) = (&row.secret, &mut input) {
             input.write_all(format!("{secret}\n").as_bytes()).await.map_err(spawned)?;
@@ -304,6 +312,15 @@ impl Detached {
 
     fn kind(&self, key: &WorkerKey) -> Option<Kind> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    /// Whether the worker of this kind was started when tenants had other folders; told once.
+    pub(super) fn take_started_for_others(&self, key: &WorkerKey) -> bool {
+        self.for_others().remove(key)
+    }
+
+    fn for_others(&self) -> std::sync::MutexGuard<'_, HashSet<WorkerKey>> {
+        self.for_others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn inputs(&self) -> std::sync::MutexGuard<'_, HashMap<String, ChildStdin>> {
