@@ -116,7 +116,12 @@ pub enum Decision {
 
 /// An answer to an interrupt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "kind",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
 pub enum Answer {
     /// To a command, a file change, or an MCP tool's approval.
     Decision {

@@ -155,7 +155,18 @@ fn one_of(value: &Value, words: &[&str]) -> Result<(), Wrong> {
 
 fn approval_policy(value: &Value) -> Result<(), Wrong> {
     let Some(object) = value.as_object() else { return one_of(value, shape::APPROVAL_WORDS) };
-    Ok(shape::check_fields(object, &[("granular", Shape::Object(shape::GRANULAR))])?)
+    shape::check_fields(object, &[("granular", Shape::Object(shape::GRANULAR))])?;
+    let granular = object.get("granular").and_then(Value::as_object);
+    let Some(granular) = granular else {
+        return Err(Wrong::Here("an object must have the field `granular`".to_owned()));
+    };
+    let missing = shape::GRANULAR_NEEDED.iter().filter(|name| !granular.contains_key(**name));
+    let missing: Vec<String> = missing.map(|name| format!("`{name}`")).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let why = format!("it needs {} as well", missing.join(", "));
+    Err(SettingError::new("granular", why).into())
 }
 
 /// Each type has fields of its own.
@@ -218,6 +229,13 @@ mod tests {
             (json!({"approvalPolicy": {"granular": {"rules": "yes"}}}),
                 "approvalPolicy.granular.rules: ", "true or false"),
             (json!({"approvalPolicy": {"never": {}}}),  "approvalPolicy.never: ", "no such"),
+            (json!({"approvalPolicy": {}}),             "approvalPolicy: ", "`granular`"),
+            (json!({"approvalPolicy": {"granular": {}}}), "approvalPolicy.granular: ",
+                "it needs `sandbox_approval`, `rules`, `mcp_elicitations` as well"),
+            (json!({"approvalPolicy": {"granular": {"rules": true, "sandbox_approval": true}}}),
+                "approvalPolicy.granular: ", "it needs `mcp_elicitations` as well"),
+            (json!({"config": {"approval_policy": {"granular": {"rules": true}}}}),
+                "config.approval_policy.granular: ", "it needs"),
             (json!({"sandboxPolicy": "readOnly"}),      "sandboxPolicy: ", "an object"),
             (json!({"sandboxPolicy": {}}),              "sandboxPolicy.type: ", "it is null"),
             (json!({"sandboxPolicy": {"type": "read-only"}}),

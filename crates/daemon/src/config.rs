@@ -304,6 +304,17 @@ impl Config {
         Ok(config)
     }
 
+    /// Whether everything is kept where nobody has said: in the folder of the root.
+    pub fn has_usual_data(&self, env: impl Fn(&str) -> Option<String>) -> bool {
+        let root = std::path::absolute(self.root.as_deref().unwrap_or(Path::new(".")));
+        root.is_ok_and(|root| self.data == place::usual(env, &root))
+    }
+
+    /// The folders of other roots among the user's data that hold something of this name.
+    pub fn usual_data_with(env: impl Fn(&str) -> Option<String>, name: &str) -> Vec<PathBuf> {
+        place::holding(env, name)
+    }
+
     fn take_env(&mut self, env: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
         let read = |name: &str| env(name).filter(|value| !value.is_empty());
         if let Some(listen) = read("BINDERY_LISTEN") {

@@ -2,7 +2,7 @@
 //! before.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
@@ -28,6 +28,9 @@ pub fn make_folder(path: &Path) -> Result<(), Error> {
 pub fn check_owner(path: &Path) -> Result<(), Error> {
     let refused =
         |why: &str| Error::Config { what: path.display().to_string(), why: why.to_owned() };
+    // With a slash or a dot at its end, a path leads to what a link leads to.
+    let path = path.components().collect::<PathBuf>();
+    let path = path.as_path();
     let meta = fs::symlink_metadata(path).map_err(|err| Error::io(path, err))?;
     if meta.is_symlink() {
         return Err(refused("it is a link; name the folder that it leads to"));
@@ -186,7 +189,11 @@ mod tests {
         let (real, link) = (outer.path().join("real"), outer.path().join("link"));
         fs::create_dir(&real).unwrap();
         symlink(&real, &link).unwrap();
-        assert!(make_folder(&link).unwrap_err().to_string().contains("it is a link"));
+        for end in ["", "/", "//", "/.", "/./"] {
+            let path = format!("{}{end}", link.display());
+            let told = make_folder(Path::new(&path)).unwrap_err().to_string();
+            assert!(told.contains("it is a link"), "{path}: {told}");
+        }
         fs::write(outer.path().join("file"), "").unwrap();
         assert_eq!(make_folder(&outer.path().join("file")).unwrap_err().code(), "config");
         assert!(make_file(&link).is_err());

@@ -2,6 +2,8 @@
 
 mod check;
 
+mod folders;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +13,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use self::check::{Checked, check};
+pub use self::check::{Checked, check, is_running};
+pub use self::folders::{check_folder, prepare_folders};
 use crate::clock;
 use crate::config::{Config, Http};
 use crate::error::Error;
@@ -31,7 +34,7 @@ use crate::store::sqlite::{Sqlite, Sync};
 use crate::store::{Change, Store};
 use crate::tenant::{Policy, Role, Roles, Tenant, TenantSettings, Tenants};
 use crate::turns::{Runner, RunnerParts};
-use crate::workers::{Program, Workers, memory};
+use crate::workers::{Program, Workers, memory, tenant_watch};
 
 /// The store's file in the data folder.
 pub const STORE: &str = "bindery.sqlite";
@@ -89,6 +92,10 @@ impl Server {
         check_tokens(&config, &tenants).await?;
         for tenant in exposed(&config.data, &tenants).await? {
             tracing::warn!(tenant, "its threads can write to our data; choose another `--data`");
+        }
+        for tenant in tenants.list().await? {
+            // The others are served.
+            folders::problems(&tenant).iter().for_each(|problem| tracing::warn!("{problem}"));
         }
         let workers = Workers::start(&config, program, store.clone())?;
         let hooks = Hooks::new(store.clone(), &config.webhooks);
@@ -170,6 +177,10 @@ impl Server {
             app.metrics.clone(),
             app.stop.clone(),
         ));
+        let (workers, fronts) = (app.runner.workers().clone(), app.fronts.clone());
+        if !app.config.exit_with_parent {
+            tasks.spawn(tenant_watch::watch(workers, fronts, app.stop.clone()));
+        }
         let http = &app.config.http;
         let times = Times {
             read: Duration::from_secs(http.read_seconds.max(1)),
@@ -304,6 +315,7 @@ async fn first_tenant(config: &Config, tenants: &Tenants) -> Result<Option<Strin
     }
     let here = || std::env::current_dir().map_err(|err| Error::io(Path::new("."), err));
     let root = config.root.clone().map_or_else(here, Ok)?;
+    check_folder("root", &root)?;
     let mut settings = TenantSettings::new(codex_home(config)?, root);
     // The first tenant is whoever starts the daemon, who may do all this anyway.
     settings.policy = Policy { full_access: true, config: true, escalation: None };

@@ -119,12 +119,14 @@ impl Shelf {
     }
 }
 
-/// The names of the files that a request speaks of, by their paths.
-pub fn named(request: &serde_json::Value) -> HashSet<String> {
-    let text = request.to_string();
-    let after = text.split("/upl_").skip(1);
+/// How the name of a file begins in a path.
+pub const NAME_IN_PATH: &str = "/upl_";
+
+/// The names of the files that a request speaks of by their paths; it comes as JSON.
+pub fn names_in(request: &str) -> impl Iterator<Item = String> + use<'_> {
+    let after = request.split(NAME_IN_PATH).skip(1);
     let digits = after.map(|rest| rest.split(|letter: char| !letter.is_ascii_hexdigit()).next());
-    digits.flatten().map(|digits| format!("upl_{digits}")).collect()
+    digits.flatten().map(|digits| format!("upl_{digits}"))
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
@@ -196,6 +198,9 @@ mod tests {
         }
         let request = serde_json::json!({ "data": "file:///d/uploads/ten_1/upl_a1.png",
             "text": "upl_a2 and /upl_ and upload:upl_a3" });
-        assert_eq!(named(&request), needed(&["upl_a1", "upl_"]));
+        assert_eq!(
+            names_in(&request.to_string()).collect::<HashSet<_>>(),
+            needed(&["upl_a1", "upl_"])
+        );
     }
 }

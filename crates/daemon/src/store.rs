@@ -10,13 +10,15 @@ mod record;
 
 pub mod sqlite;
 
+use std::collections::HashSet;
+
 use futures_util::future::BoxFuture;
 use thiserror::Error;
 
 pub use self::change::{Change, TurnEnd};
 pub use self::record::{
     Chunk, Delivery, DeliveryCounts, InterruptRow, InterruptState, ThreadRow, TokenRow, TurnKind,
-    TurnRow, TurnState, WorkerRow,
+    TurnRow, TurnState, UnfinishedTurn, WorkerRow,
 };
 use crate::clock::Millis;
 use crate::tenant::Tenant;
@@ -135,7 +137,10 @@ pub trait Store: Send + Sync + 'static {
     fn turns(&self, tenant: &str, thread: &str, page: Paging) -> Stored<Vec<TurnRow>>;
 
     /// Turns that wait or run, of all tenants, oldest first.
-    fn unfinished(&self) -> Stored<Vec<TurnRow>>;
+    fn unfinished(&self) -> Stored<Vec<UnfinishedTurn>>;
+
+    /// The names of the uploads that turns which wait or run may still have to read.
+    fn needed_uploads(&self) -> Stored<HashSet<String>>;
 
     /// Events of a turn after this number, oldest first, in chunks; about so many bytes of them.
     fn events(&self, turn: &str, after: u64, bytes: usize) -> Stored<Vec<Chunk>>;

@@ -4,6 +4,8 @@ mod access;
 
 mod folder;
 
+mod home;
+
 mod paths;
 
 mod escalation;
@@ -27,12 +29,13 @@ use serde_json::Value;
 pub use self::access::{Caller, Tenants};
 pub use self::escalation::{Escalation, check_answer};
 pub use self::folder::{FOLDER_MOVED, ThreadFolder};
+pub use self::home::{HOME_UNBOUNDED, check_codex_home};
 use self::paths::confined;
 pub use self::paths::open_file;
-pub use self::policy::{Policy, invalid};
+pub use self::policy::{Policy, invalid, roots_of};
 pub use self::roles::{Contributor, Role, Roles};
 pub use self::settings::SettingsFile;
-pub use self::trust::distrust;
+pub use self::trust::bound_codex;
 use crate::clock::Millis;
 
 /// A user of the daemon, apart from all others.
@@ -74,12 +77,6 @@ pub struct TenantSettings {
 }
 
 impl TenantSettings {
-    /// Folders that its commands may write without full access.
-    pub fn writable_folders(&self) -> Vec<PathBuf> {
-        let home = sandbox::HomeDefaults::writable_roots(&self.codex_home);
-        std::iter::once(self.root.clone()).chain(home).collect()
-    }
-
     /// A home and a root, and what is usual.
     pub fn new(codex_home: PathBuf, root: PathBuf) -> Self {
         Self {

@@ -10,7 +10,11 @@ mod environment;
 
 pub(crate) mod hidden;
 
+pub(crate) mod login;
+
 pub(crate) mod memory;
+
+pub(crate) mod tenant_watch;
 
 #[cfg(unix)]
 mod detached;
@@ -41,7 +45,7 @@ use bindery_core::ids::ThreadId;
 use crate::config::{Backend, Config};
 use crate::error::Error;
 use crate::store::Store;
-use crate::tenant::Tenant;
+use crate::tenant::{Tenant, check_codex_home};
 
 /// How long a Codex may take to say its version.
 const VERSION: Duration = Duration::from_secs(5);
@@ -90,6 +94,7 @@ pub struct Workers {
     codex: Option<Located>,
     program: Program,
     config: Arc<Config>,
+    store: Option<Arc<dyn Store>>,
     #[cfg(unix)]
     detached: Option<Arc<detached::Detached>>,
 }
@@ -106,21 +111,29 @@ impl Workers {
         let detached = detached::Detached::new(
             config,
             program.clone(),
-            store,
+            store.clone(),
             kinds.clone(),
             obituaries.clone(),
         )?;
         let starter = Arc::new(detached::Handle(detached.clone()));
         let mut workers = Self::with(config, program, starter, kinds, obituaries);
         workers.detached = Some(detached);
+        workers.store = Some(store);
         Ok(workers)
     }
 
     /// Without unix sockets, workers are children and end with the daemon.
     #[cfg(not(unix))]
-    pub fn start(config: &Arc<Config>, program: Program, _: Arc<dyn Store>) -> Result<Self, Error> {
+    pub fn start(
+        config: &Arc<Config>,
+        program: Program,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Error> {
         let starter = Arc::new(bindery_client::pool::Spawn::default());
-        Ok(Self::with(config, program, starter, Kinds::default(), Obituaries::default()))
+        let kinds = Kinds::default();
+        let mut workers = Self::with(config, program, starter, kinds, Obituaries::default());
+        workers.store = Some(store);
+        Ok(workers)
     }
 
     /// Workers of which none is started: to see what there would be.
@@ -154,6 +167,7 @@ impl Workers {
             codex: locate(config.workers.codex.as_deref()).ok(),
             program,
             config: config.clone(),
+            store: None,
             #[cfg(unix)]
             detached: None,
         }
@@ -176,15 +190,20 @@ impl Workers {
         let Some(codex) = self.codex.as_ref().filter(|_| backend == "codex") else {
             return backend.to_owned();
         };
-        let mut command = tokio::process::Command::new(&codex.path);
-        command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
-        let output = tokio::time::timeout(VERSION, command.output()).await;
-        let said = output.ok().and_then(Result::ok).map(|output| output.stdout);
-        let said = said.map(|said| String::from_utf8_lossy(&said).into_owned());
-        match said.as_deref().and_then(|said| said.split_whitespace().find_map(Version::parse)) {
-            Some(version) => format!("{backend} {version}"),
-            None => backend.to_owned(),
+        match version_of(codex).await {
+            Ok(version) => format!("{backend} {version}"),
+            Err(_) => backend.to_owned(),
         }
+    }
+
+    /// Whether the Codex behind this backend, if it is one, can be run and is not too old.
+    pub(crate) async fn check_codex(&self, backend: &str) -> Result<(), Error> {
+        let Some(codex) = self.codex.as_ref().filter(|_| backend == "codex") else { return Ok(()) };
+        let version = version_of(codex).await.map_err(|why| Error::Config {
+            what: format!("Codex at `{}`", codex.path.display()),
+            why: format!("{why}; choose another with `--codex`"),
+        })?;
+        Ok(version.check()?)
     }
 
     /// The Codex that was found.
@@ -310,7 +329,12 @@ impl Workers {
     /// How a tenant's worker is started, on its standard input and output.
     pub fn launch(&self, tenant: &Tenant, backend: &str) -> Result<Launch, Error> {
         let mut launch = match (backend, &self.codex) {
-            ("codex", Some(codex)) => Launch::codex(codex),
+            ("codex", Some(codex)) => {
+                if !self.config.exit_with_parent {
+                    check_codex_home(tenant)?;
+                }
+                Launch::codex(codex)
+            }
             ("codex", None) => {
                 let looked = "the settings, `BINDERY_CODEX`, `PATH`".to_owned();
                 return Err(Error::Client(ClientError::NotFound { looked }));
@@ -332,6 +356,9 @@ impl Workers {
         let tools = std::mem::take(&mut launch.env);
         launch.env = environment::of(pass, tenant, home.as_ref());
         launch.env.extend(tools);
+        if backend == "codex" && !self.config.exit_with_parent {
+            login::expect_key(&mut launch, tenant);
+        }
         Ok(launch)
     }
 
@@ -340,12 +367,49 @@ impl Workers {
         &self.program.executable
     }
 
+    /// Hides from the commands of a worker of the engine what is not its tenant's.
+    pub(crate) async fn hide_others(&self, launch: &mut Launch, id: &str) -> Result<(), Error> {
+        let is_own = self.config.exit_with_parent;
+        let Some(store) = self.store.as_ref().filter(|_| !is_own) else { return Ok(()) };
+        let all = store.tenants().await?;
+        let tenant = all.iter().find(|tenant| tenant.id == id);
+        let tenant = tenant.ok_or_else(|| Error::not_found("tenant", id))?;
+        hidden::hide_from_engine(launch, self.engine(), &self.config, tenant, &all);
+        Ok(())
+    }
+
+    /// A word for the folders of all tenants; none where it cannot be known.
+    async fn tenants_hash(&self) -> Option<String> {
+        let tenants = self.store.as_ref()?.tenants().await.ok()?;
+        Some(tenant_watch::folders_hash(&tenants))
+    }
+
+    /// Whether the worker of this kind was started when tenants had other folders; told once.
+    fn was_started_for_others(&self, key: &WorkerKey) -> bool {
+        #[cfg(unix)]
+        return self.detached.as_ref().is_some_and(|all| all.take_started_for_others(key));
+        #[cfg(not(unix))]
+        false
+    }
+
     fn key(&self, tenant: &Tenant, backend: &str) -> Result<WorkerKey, Error> {
         let key = WorkerKey::from(self.launch(tenant, backend)?);
         let kind = Kind { tenant: tenant.id.clone(), backend: backend.to_owned() };
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), kind);
         Ok(key)
     }
+}
+
+/// The version of a Codex, or why it says none.
+async fn version_of(codex: &Located) -> Result<Version, String> {
+    let mut command = tokio::process::Command::new(&codex.path);
+    command.arg("--version").stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(VERSION, command.output()).await;
+    let output = output.map_err(|_| format!("it did not say its version within {VERSION:?}"))?;
+    let output = output.map_err(|err| format!("it cannot be run: {err}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = said.split_whitespace().find_map(Version::parse);
+    version.ok_or_else(|| format!("it does not say its version ({})", output.status))
 }
 
 /// Whether a server is still there.

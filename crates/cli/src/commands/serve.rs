@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bindery::engine::sandbox::{Mechanism, Sandbox};
 use bindery_daemon::config::{Backend, Config, Flags};
 use bindery_daemon::logging;
 use bindery_daemon::private;
@@ -148,15 +149,34 @@ async fn show_check(config: Config) -> anyhow::Result<ExitCode> {
         Some((tenants, tokens)) => format!("{tenants}, with {tokens} valid tokens"),
         None => "the first start makes one, and a token".to_owned(),
     };
+    let mut problems = found.problems;
+    let mut sandbox = String::new();
+    if found.backend.starts_with("engine")
+        && let Some(helper) = crate::helper::program()
+    {
+        let mechanism = Sandbox::detect(helper, Vec::new()).mechanism().clone();
+        sandbox = format!("sandbox  {}\n", mechanism.name());
+        if mechanism == Mechanism::None {
+            let why = "no sandbox works here, so every command is asked for; install bubblewrap, \
+                       or allow user namespaces";
+            problems.push(why.to_owned());
+        }
+    }
     let running = if found.running { ", in use by a daemon that runs" } else { "" };
     let text = format!(
-        "listen   {listen}\ndata     {}{running}\nbackend  {}\ntenants  {tenants}\n\
-         everything is in order\n",
+        "listen   {listen}\ndata     {}{running}\nbackend  {}\n{sandbox}tenants  {tenants}\n",
         found.data.display(),
         found.backend
     );
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(ExitCode::SUCCESS)
+    let (end, code) = match problems.is_empty() {
+        true => ("everything is in order\n".to_owned(), ExitCode::SUCCESS),
+        false => {
+            let lines = problems.iter().map(|problem| format!("problem: {problem}\n"));
+            (lines.collect(), ExitCode::FAILURE)
+        }
+    };
+    std::io::stdout().write_all(format!("{text}{end}").as_bytes())?;
+    Ok(code)
 }
 
 /// What the server says, with its hint.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bindery_daemon::config::{Config, Flags};
-use bindery_daemon::serve::{STORE, make_data, open_store};
+use bindery_daemon::serve::{STORE, is_running, make_data, open_store, prepare_folders};
 use bindery_daemon::tenant::{Role, Roles, SettingsFile, TenantSettings, Tenants};
 
 use self::told::Told;
@@ -20,7 +20,7 @@ use crate::failure::Hinted;
 /// settings count from the next request on.
 #[derive(Debug, clap::Args)]
 pub struct Tenant {
-    /// The data folder of the server [default: one for this folder among your data]
+    /// The data folder of the server [default: that of this folder, or the only one there is]
     #[arg(long, value_name = "DIR", global = true)]
     data: Option<PathBuf>,
     /// Settings of the server, as TOML
@@ -99,9 +99,14 @@ impl Tenant {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let flags = Flags { data: self.data, ..Flags::default() };
         let env = |name: &str| std::env::var(name).ok();
+        let named = flags.data.is_some();
         let mut config = Config::load(self.config.as_deref(), env, flags).map_err(hinted)?;
         config.data = std::path::absolute(&config.data)?;
         match &self.action {
+            _ if !named && config.has_usual_data(env) => {
+                config.data = store_to_use(config.data, Config::usual_data_with(env, STORE))?;
+                eprintln!("using the server's data in {}", config.data.display());
+            }
             Action::Add { .. } => make_data(&config.data).map_err(hinted)?,
             _ => must_be_there(&config.data)?,
         }
@@ -112,6 +117,27 @@ impl Tenant {
         std::io::stdout().write_all(text.as_bytes())?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The data folder when nobody names one: that of the current folder if a server has used it, else
+/// the only one that there is, or the only one that a server uses now. A new one would be of no
+/// server at all.
+fn store_to_use(usual: PathBuf, others: Vec<PathBuf>) -> anyhow::Result<PathBuf> {
+    if usual.join(STORE).exists() {
+        return Ok(usual);
+    }
+    let running: Vec<&PathBuf> = others.iter().filter(|data| is_running(data)).collect();
+    let message = match (&others[..], &running[..]) {
+        ([only], _) => return Ok(only.clone()),
+        (_, [only]) => return Ok((*only).clone()),
+        ([], _) => "no server has kept anything yet".to_owned(),
+        (several, _) => {
+            let several = several.iter().map(|data| format!("\n  {}", data.display()));
+            format!("there are data of several servers:{}", several.collect::<String>())
+        }
+    };
+    let hint = "name the data folder with `--data DIR` or `--config FILE`".to_owned();
+    Err(Hinted { message, hint, misuse: false }.into())
 }
 
 /// A data folder that is misspelt must not come to be.
@@ -135,14 +161,9 @@ async fn act(data: &Path, tenants: &Tenants, action: Action) -> anyhow::Result<T
             take(settings.as_deref(), &mut new)?;
             new.policy.full_access |= full_access;
             new.policy.config |= allow_config;
-            let folders = [new.codex_home.clone(), new.root.clone()];
+            tenants.check_new(&name).await.map_err(hinted)?;
+            prepare_folders(&new).map_err(hinted)?;
             let tenant = tenants.add(&name, new).await.map_err(hinted)?;
-            for folder in folders {
-                // One that is there is whoever's it is, and stays as it is.
-                if !folder.exists() {
-                    make_data(&folder).map_err(hinted)?;
-                }
-            }
             let token =
                 tenants.token(&tenant, "first token", Roles::usual()).await.map_err(hinted)?;
             Ok(Told::Added { tenant: Box::new(tenant), token })
@@ -150,6 +171,7 @@ async fn act(data: &Path, tenants: &Tenants, action: Action) -> anyhow::Result<T
         Action::Set { tenant, settings } => {
             let mut tenant = tenants.find(&tenant).await.map_err(hinted)?;
             take(Some(&settings), &mut tenant.settings)?;
+            prepare_folders(&tenant.settings).map_err(hinted)?;
             tenants.set(&tenant).await.map_err(hinted)?;
             Ok(Told::Set(Box::new(tenant)))
         }

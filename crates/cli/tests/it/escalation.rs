@@ -4,8 +4,8 @@ use bindery_testkit::model::{Reply, Script, Step};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::daemon::Daemon;
-use crate::web::{Web, text};
+use crate::daemon::{Daemon, end_workers};
+use crate::web::{Heard, Web, text};
 
 const BACKENDS: [&str; 2] = ["codex", "engine"];
 
@@ -95,6 +95,96 @@ async fn an_approver_is_somebody_who_has_had_no_part_in_the_thread() {
         assert_eq!(answer(&approver, &token, yes).await.0, 200, "{backend}");
         daemon.web.follow(&turn, 0).await.rest().await;
         assert!(daemon.stage.codex.project().join("approved").exists(), "{backend}");
+    }
+}
+
+/// Tokens of parties of this name, of a tenant whose approvers must be somebody else.
+fn party(daemon: &Daemon, name: &str) -> Web {
+    daemon.web.with(&daemon.tenant(&["token", "default", "--name", name]))
+}
+
+/// Sue, who has had a part in the thread, may not say yes to its question; Ann, who has not, may.
+async fn only_ann_approves(daemon: &Daemon, backend: &str, turn: &str) {
+    let (sue, ann) = (party(daemon, "sue"), party(daemon, "ann"));
+    let mut events = daemon.web.follow(turn, 0).await;
+    let heard = events.until(|heard| heard.event == "interrupt").await;
+    let token = heard.last().unwrap().data["token"].as_str().unwrap().to_owned();
+    let refused = answer(&sue, &token, json!("accept")).await;
+    assert_eq!(refused, (403, json!("approver_needed")), "{backend}");
+    assert!(!daemon.stage.codex.project().join("approved").exists(), "{backend}");
+    assert_eq!(answer(&ann, &token, json!("accept")).await.0, 200, "{backend}");
+    events.until(|heard| heard.data["type"] == "tool-result").await;
+    assert!(daemon.stage.codex.project().join("approved").exists(), "{backend}");
+}
+
+const APPROVER: &str = "[policy]\nfull_access = false\nescalation = 'approver'\n";
+
+fn asks() -> Value {
+    json!({ "sandbox": "read-only", "approvalPolicy": "on-request" })
+}
+
+#[tokio::test]
+async fn whoever_steers_a_turn_has_a_part_in_its_thread() {
+    for backend in BACKENDS {
+        let daemon = Daemon::new(wants_out("touch approved"));
+        daemon.set_tenant(APPROVER);
+        let (turn, _) = asked(&daemon, backend).await;
+        let steer = format!("/v1/turns/{turn}/steer");
+        let body = json!({ "input": "and be quick" });
+        let (status, told) = party(&daemon, "sue").post(&steer, body).await;
+        assert_eq!(status, 202, "{backend}: {told}");
+        only_ann_approves(&daemon, backend, &turn).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_asks_again_has_a_part_in_the_thread() {
+    for backend in BACKENDS {
+        let daemon = Daemon::new(wants_out("touch approved"));
+        daemon.set_tenant(APPROVER);
+        let (turn, token) = asked(&daemon, backend).await;
+        let worker = rustix::process::Pid::from_raw(daemon.workers()[0]).unwrap();
+        rustix::process::kill_process(worker, rustix::process::Signal::KILL).unwrap();
+        daemon.web.follow(&turn, 0).await.rest().await;
+        let path = format!("/v1/interrupts/{token}/ask-again");
+        let (status, again) = party(&daemon, "sue").post(&path, json!({})).await;
+        assert_eq!(status, 201, "{backend}: {again}");
+        only_ann_approves(&daemon, backend, again["id"].as_str().unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_names_a_threads_session_is_a_part_in_the_thread() {
+    for backend in BACKENDS {
+        let mut daemon = Daemon::new(Script::new([]));
+        let plain = Reply::text("plain").when_user("plain").always();
+        daemon.stage.model.push([plain]);
+        daemon.set_tenant(APPROVER);
+        let thread = daemon.thread(json!({ "backend": backend, "settings": asks() })).await;
+        let turn = daemon.say(&thread, "plain").await;
+        daemon.web.follow(&turn, 0).await.rest().await;
+        let (_, row) = daemon.web.get(&format!("/v1/threads/{thread}")).await;
+        let session = row["sessionId"].as_str().unwrap();
+        // A session has one worker at a time: that of the thread makes room for that of the call.
+        daemon.kill();
+        end_workers(&daemon.data());
+        daemon.again();
+        let prompt = json!([{ "role": "user", "content": [{ "type": "text", "text": "plain" }] }]);
+        let codex = json!({ "threadId": session });
+        let body = json!({ "specification": "v3", "settings": { "backend": backend },
+            "options": { "prompt": prompt, "providerOptions": { "codex": codex } } });
+        let mut call = party(&daemon, "sue").call("/v1/language-model/stream", body).await;
+        let all = call.until(|heard| heard.data["type"] == "finish").await;
+        assert_eq!(text(&all), "plain", "{backend}");
+        let of_thread =
+            |heard: &Heard| heard.data["providerMetadata"]["codex"]["threadId"] == session;
+        assert!(all.iter().any(of_thread), "{all:#?}");
+        daemon.kill();
+        daemon.again();
+        let Script { replies, .. } = wants_out("touch approved");
+        daemon.stage.model.push(replies);
+        let turn = daemon.say(&thread, "go").await;
+        only_ann_approves(&daemon, backend, &turn).await;
     }
 }
 

@@ -97,7 +97,13 @@ mod routes;
 mod tenant;
 
 #[cfg(target_os = "linux")]
+mod bounded_home;
+
+mod hidden_tenants;
+
 mod isolation;
+
+mod login;
 
 #[cfg(target_os = "linux")]
 mod parent;

@@ -168,3 +168,123 @@ async fn without_a_token_others_cannot_be_let_in() {
     let (code, said) = run(&daemon, &["--check", "--listen", "127.0.0.1:0"]);
     assert_eq!(code, Some(0), "{said}");
 }
+
+/// `bindery tenant` in this folder, without the name of a data folder.
+fn unnamed(stage: &Stage, folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let mut command = stage.bindery(&[&["tenant"], args].concat());
+    told(&command.current_dir(folder).output().unwrap(), &stage.codex.user_home())
+}
+
+/// A server's data where a server that is started in this folder keeps them.
+fn usual_data(stage: &Stage, name: &str) -> std::path::PathBuf {
+    let root = stage.codex.user_home().join(name);
+    std::fs::create_dir_all(&root).unwrap();
+    let mut command = stage.bindery(&["serve"]);
+    command.current_dir(&root);
+    let (mut child, _) = crate::daemon::announced(command);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    root
+}
+
+#[tokio::test]
+async fn a_tenant_is_added_to_the_only_server_there_is_or_to_none() {
+    let stage = Stage::free(Script::always("ok"));
+    let share = stage.codex.user_home().join(".local/share/bindery");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let add = |name: &str| unnamed(&stage, elsewhere.path(), &["add", name]);
+    let (code, said) = add("acme");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("no server has kept anything yet"), "{said}");
+    assert!(said.contains("--data DIR") && !share.exists(), "{said}");
+    let first = usual_data(&stage, "first");
+    let (code, said) = add("acme");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("using the server's data in DATA/.local/share/bindery/first-"), "{said}");
+    assert!(unnamed(&stage, &first, &["list"]).1.contains("acme"));
+    let second = usual_data(&stage, "second");
+    let (code, said) = add("other");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("several servers") && said.contains("second-"), "{said}");
+    // In a server's own folder it is that server's.
+    let (code, said) = unnamed(&stage, &second, &["add", "other"]);
+    assert_eq!((code, said.contains("bindery/second-")), (Some(0), true), "{said}");
+    assert!(!unnamed(&stage, &first, &["list"]).1.contains("other"));
+    assert_eq!(std::fs::read_dir(&share).unwrap().count(), 2, "no third one is made");
+}
+
+#[tokio::test]
+async fn a_root_is_made_or_refused_with_the_cause() {
+    let daemon = Daemon::new(Script::always("ok"));
+    let (stage, data) = (&daemon.stage, daemon.data());
+    let root = stage.codex.user_home().join("deep/acme");
+    let (code, said) = tenant(stage, &data, &["add", "acme", "--root", root.to_str().unwrap()]);
+    assert_eq!((code, root.is_dir()), (Some(0), true), "{said}");
+    let file = stage.file("file", "");
+    let (code, said) = tenant(stage, &data, &["add", "other", "--root", file.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("it is no folder"), "{said}");
+    let list = json_of(&daemon.tenant(&["list", "--json"])).to_string();
+    assert!(list.contains("acme") && !list.contains("other"), "{list}");
+    let settings = stage.file("acme.toml", &format!("root = '{}'\n", file.display()));
+    let args = ["set", "acme", "--settings", settings.to_str().unwrap()];
+    assert_eq!(tenant(stage, &data, &args).0, Some(1));
+    // A root that is gone later is told by a check, and stops nobody else.
+    std::fs::remove_dir_all(&root).unwrap();
+    let check = ["serve", "--check", "--data", data.to_str().unwrap()];
+    let (code, said) = told(&stage.bindery(&check).output().unwrap(), &data);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("problem: tenant `acme`: root `"), "{said}");
+    let nowhere = stage.codex.user_home().join("nowhere");
+    for more in [&["--check"][..], &[]] {
+        let fresh = stage.codex.user_home().join("fresh");
+        let mut command = stage.bindery(&["serve", "--listen", "127.0.0.1:0", "--root"]);
+        command.arg(&nowhere).arg("--data").arg(&fresh).args(more);
+        let (code, said) = told(&command.output().unwrap(), &data);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("nowhere") && said.contains("No such file"), "{said}");
+    }
+    assert!(!nowhere.exists());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_check_looks_at_what_would_fail() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let stage = Stage::free(Script::always("ok"));
+    let folder = tempfile::tempdir().unwrap();
+    let (data, config) = (folder.path().join("data"), folder.path().join("bindery.toml"));
+    std::fs::write(&config, "listen = '127.0.0.1:0'\n").unwrap();
+    let check = |more: &[&str]| {
+        let mut command = stage.bindery(&["serve", "--check", "--data"]);
+        command.arg(&data).arg("--config").arg(&config).args(more);
+        let (code, said) = told(&command.output().unwrap(), folder.path());
+        (code.unwrap(), said)
+    };
+    let program = |name: &str, text: &str, mode: u32| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let old = program("old", "#!/bin/sh\necho codex-cli 0.50.0\n", 0o755);
+    let silent = program("silent", "#!/bin/sh\nexit 3\n", 0o755);
+    let broken = program("broken", "#!/nowhere/sh\n", 0o755);
+    for (codex, why) in
+        [(&old, "0.50.0"), (&silent, "does not say its version"), (&broken, "cannot be run")]
+    {
+        let (code, said) = check(&["--codex", codex]);
+        assert!(code == 1 && said.contains(why), "{codex}: {said}");
+    }
+    let (code, said) = check(&["--backend", "engine"]);
+    assert!(said.contains("sandbox  "), "{said}");
+    assert_eq!(code, i32::from(said.contains("problem:")), "{said}");
+    for key in [folder.path().join("key/in"), folder.path().to_owned()] {
+        let settings = format!("listen = '127.0.0.1:0'\n[store]\nkey_file = '{}'\n", key.display());
+        std::fs::write(&config, settings).unwrap();
+        std::fs::write(folder.path().join("key"), "").unwrap();
+        let (code, said) = check(&[]);
+        assert!(code == 1 && said.contains("error: "), "{}: {said}", key.display());
+    }
+    assert!(!data.exists(), "looking makes nothing");
+}

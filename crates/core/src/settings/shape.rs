@@ -85,6 +85,9 @@ pub(super) const GRANULAR: &[(&str, Shape)] = &[
     ("mcp_elicitations",    Shape::Flag),
 ];
 
+/// Those of them that Codex does not fill in.
+pub(super) const GRANULAR_NEEDED: &[&str] = &["sandbox_approval", "rules", "mcp_elicitations"];
+
 #[rustfmt::skip]
 pub(super) const SANDBOX_POLICIES: &[(&str, &[(&str, Shape)])] = &[
     ("dangerFullAccess", &[]),

@@ -18,6 +18,16 @@ pub(super) fn usual(env: impl Fn(&str) -> Option<String>, root: &Path) -> PathBu
     share.join("bindery").join(format!("{name}-{hash}"))
 }
 
+/// Folders of this kind that hold something of this name.
+pub(super) fn holding(env: impl Fn(&str) -> Option<String>, name: &str) -> Vec<PathBuf> {
+    let usual = usual(env, Path::new("/"));
+    let all = usual.parent().and_then(|parent| std::fs::read_dir(parent).ok());
+    let all = all.into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut holding: Vec<PathBuf> = all.filter(|folder| folder.join(name).exists()).collect();
+    holding.sort();
+    holding
+}
+
 /// The key of the store: among the user's settings, away from what it opens. A user without a home
 /// has it beside the data folder.
 pub(super) fn key(env: impl Fn(&str) -> Option<String>, data: &Path) -> PathBuf {

@@ -1,8 +1,6 @@
 //! Workers of a front: processes of our own, or an app-server that listens already.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use bindery_client::app_server::{AppServer, ConnectOptions};
 use bindery_client::error::Error;
@@ -13,9 +11,8 @@ use bindery_client::transport::stdio::Launch;
 use futures_util::future::BoxFuture;
 
 use super::request::Listening;
-use crate::config::Config;
-use crate::tenant::Tenant;
-use crate::workers::hidden::hide_from_engine;
+use crate::workers::Workers;
+use crate::workers::login::log_in;
 
 /// The name under which a key keeps the token of a server.
 const TOKEN: &str = "token";
@@ -36,15 +33,14 @@ pub(super) fn key(server: &Listening) -> Result<WorkerKey, Error> {
 /// Starts the one, dials the other.
 pub(super) struct Reach {
     options: ConnectOptions,
-    config: Arc<Config>,
-    engine: PathBuf,
-    tenant: Tenant,
+    workers: Workers,
+    tenant: String,
 }
 
 impl Reach {
-    /// For workers of this tenant; `engine` is the program of the built-in engine.
-    pub(super) fn new(config: Arc<Config>, engine: PathBuf, tenant: Tenant) -> Self {
-        Self { options: ConnectOptions::default(), config, engine, tenant }
+    /// For workers of the tenant of this id.
+    pub(super) fn new(workers: Workers, tenant: String) -> Self {
+        Self { options: ConnectOptions::default(), workers, tenant }
     }
 }
 
@@ -56,9 +52,13 @@ impl Starter for Reach {
 
     fn start(&self, key: &WorkerKey) -> BoxFuture<'static, Result<AppServer, Error>> {
         let (key, options) = (key.clone(), self.options.clone());
-        let mut launch = key.launch().clone();
-        hide_from_engine(&mut launch, &self.engine, &self.config, &self.tenant);
+        let (workers, tenant) = (self.workers.clone(), self.tenant.clone());
         Box::pin(async move {
+            let mut launch = key.launch().clone();
+            workers
+                .hide_others(&mut launch, &tenant)
+                .await
+                .map_err(|err| Error::Closed { status: err.to_string(), stderr: String::new() })?;
             match address(&launch) {
                 Some(address) => {
                     let token = launch.env.iter().find(|(name, _)| name == TOKEN);
@@ -66,7 +66,11 @@ impl Starter for Reach {
                     let dial = Dial { token, ..Dial::new(address) };
                     AppServer::dial(&dial, &options).await
                 }
-                None => AppServer::spawn(&launch, &options).await,
+                None => {
+                    let server = AppServer::spawn(&launch, &options).await?;
+                    log_in(&server, &launch).await?;
+                    Ok(server)
+                }
             }
         })
     }

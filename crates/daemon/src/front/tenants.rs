@@ -21,7 +21,7 @@ use super::{Front, answers};
 use crate::config::Config;
 use crate::error::Error;
 use crate::files::TenantFiles;
-use crate::tenant::{Caller, Tenant, ThreadFolder, distrust};
+use crate::tenant::{Caller, Tenant, ThreadFolder, bound_codex, roots_of};
 use crate::workers::Workers;
 
 /// The fronts of all tenants; clones share them.
@@ -65,8 +65,7 @@ impl Fronts {
         let mut fronts = self.fronts();
         let front = fronts.entry(tenant.id.clone()).or_insert_with(|| {
             let settings = self.pool_settings(tenant);
-            let engine = self.workers.engine().to_owned();
-            let reach = Reach::new(self.config.clone(), engine, tenant.clone());
+            let reach = Reach::new(self.workers.clone(), tenant.id.clone());
             let pool = Pool::with_starter(settings, Arc::new(reach));
             Front::new(pool, Interrupts::default())
         });
@@ -208,12 +207,10 @@ fn check(tenant: &Tenant, backend: &str, request: &mut CallRequest) -> Result<Th
     };
     let folder = ThreadFolder::choose(&settings.root, cwd)?;
     settings.policy.confine(settings, folder.path(), &mut own)?;
+    let folder = folder.with_roots(&roots_of(&own))?;
     own.insert("cwd".to_owned(), Value::from(folder.path().display().to_string()));
-    if backend == "codex"
-        && let Some(config) = distrust(tenant, folder.path())
-    {
-        // In the place of all others: a tenant that gets these may not have any of its own.
-        own.insert("config".to_owned(), Value::Object(config));
+    if backend == "codex" {
+        bound_codex(tenant, folder.path(), &mut own);
     }
     metadata.insert(PROVIDER_KEY.to_owned(), Value::Object(own));
     request.set(options);

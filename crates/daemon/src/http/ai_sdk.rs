@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::access::Access;
 use super::app::App;
-use super::body::{Body, Perhaps, json};
+use super::body::{Body, NoFields, Perhaps, json};
 use super::extract::Path;
 use super::limits::room;
 use super::sse;
@@ -161,7 +161,7 @@ pub async fn interrupt(
     State(app): State<App>,
     caller: Caller,
     Path(call): Path,
-    Perhaps(_): Perhaps<Map<String, Value>>,
+    Perhaps(NoFields {}): Perhaps<NoFields>,
 ) -> Result<StatusCode, Error> {
     running(&app, &caller, &call)?.interrupt();
     Ok(StatusCode::NO_CONTENT)

@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 
 use super::ai_sdk;
 use super::app::App;
-use super::body::{Body, json};
+use super::body::{Body, NoFields, Perhaps, json};
 use super::extract::{Path, Query};
 use super::limits::room;
 use super::pages::{Page, following_limit, place_from_name, place_to_name};
@@ -99,6 +99,7 @@ pub async fn ask_again(
     State(app): State<App>,
     caller: Caller,
     Path(token): Path,
+    Perhaps(NoFields {}): Perhaps<NoFields>,
 ) -> Result<Response, Error> {
     room(&app, &caller.tenant, 0).await?;
     let turn = app.desk.ask_again(&caller, &token).await?;

@@ -54,6 +54,7 @@ impl Doors {
         uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<Option<HeaderValue>, Refusal> {
+        check_head(uri, headers)?;
         self.check_host(uri, headers)?;
         let origin = self.check_origin(headers)?;
         let writes = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
@@ -121,6 +122,21 @@ impl Doors {
         let known = text != "null" && self.inner.origins.contains(&text);
         if known && origins.next().is_none() { Ok(Some(origin.clone())) } else { Err(refused) }
     }
+}
+
+/// Bytes of a request's line and headers.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// The server's buffer has the same bound, and may hold more of them when the last piece comes.
+fn check_head(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    // With what stands between and after a name and its value.
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let line = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    if line + fields.sum::<usize>() <= MAX_HEAD_BYTES {
+        return Ok(());
+    }
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    Err((status, "head_too_long", "the request's line and headers are longer than 64 KB"))
 }
 
 /// Whether a body says that it is JSON.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::app::App;
-use super::body::{Body, Perhaps, json};
+use super::body::{Body, NoFields, Perhaps, json};
 use super::extract::{Path, Query};
 use super::limits::room;
 use super::pages::{Page, PageQuery};
@@ -130,6 +130,21 @@ const MAX_TITLE: usize = 1000;
 /// What a row is counted as besides what is in it.
 const ROW: u64 = 1024;
 
+/// Settings that the AI SDK's front has, and that are fields of a thread here.
+const PLACED: &[(&str, &str)] = &[
+    ("cwd", "the folder is a field of the thread: `cwd`"),
+    ("threadId", "a session is taken up by a thread that names it: `sessionId`"),
+    ("fork", "a thread is copied by `POST /v1/threads/{id}/fork`"),
+];
+
+/// Refuses settings that nobody would read.
+pub fn check_placed(settings: &Map<String, Value>) -> Result<(), Error> {
+    match PLACED.iter().find(|(name, _)| settings.contains_key(*name)) {
+        Some((name, why)) => Err(Error::invalid(format!("settings.{name}"), *why)),
+        None => Ok(()),
+    }
+}
+
 fn check_title(title: Option<&str>) -> Result<(), Error> {
     if title.is_some_and(|title| title.chars().count() > MAX_TITLE) {
         return Err(Error::invalid("title", format!("use at most {MAX_TITLE} characters")));
@@ -148,9 +163,7 @@ pub fn make(
 ) -> Result<ThreadRow, Error> {
     let settings = &caller.tenant.settings;
     settings.policy.check(&new.settings)?;
-    if new.settings.contains_key("cwd") {
-        return Err(Error::invalid("settings.cwd", "the folder is a field of the thread"));
-    }
+    check_placed(&new.settings)?;
     check_title(new.title.as_deref())?;
     let bytes = json_bytes(&new.settings).saturating_add(json_bytes(&new.tools));
     if bytes > MAX_DECLARED {
@@ -257,6 +270,8 @@ pub async fn fork(
         return Err(Error::Conflict { code: "thread_empty", message });
     };
     let mut settings = row.settings.as_object().cloned().unwrap_or_default();
+    // Earlier versions took them, and passed over them.
+    PLACED.iter().for_each(|(name, _)| drop(settings.remove(*name)));
     settings.extend(new.settings);
     let tools = if new.tools.is_empty() {
         row.tools.as_array().cloned().unwrap_or_default()
@@ -282,14 +297,24 @@ pub async fn fork(
 /// Puts a thread away.
 #[utoipa::path(post, path = "/v1/threads/{thread}/archive", tag = "threads",
     responses((status = 200, body = ThreadView)))]
-pub async fn archive(state: State<App>, caller: Caller, path: Path) -> Result<Response, Error> {
+pub async fn archive(
+    state: State<App>,
+    caller: Caller,
+    path: Path,
+    Perhaps(NoFields {}): Perhaps<NoFields>,
+) -> Result<Response, Error> {
     set_archived(state, caller, path, true).await
 }
 
 /// Takes a thread out again.
 #[utoipa::path(post, path = "/v1/threads/{thread}/unarchive", tag = "threads",
     responses((status = 200, body = ThreadView)))]
-pub async fn unarchive(state: State<App>, caller: Caller, path: Path) -> Result<Response, Error> {
+pub async fn unarchive(
+    state: State<App>,
+    caller: Caller,
+    path: Path,
+    Perhaps(NoFields {}): Perhaps<NoFields>,
+) -> Result<Response, Error> {
     set_archived(state, caller, path, false).await
 }
 
@@ -320,6 +345,7 @@ pub async fn compact(
     State(app): State<App>,
     caller: Caller,
     Path(thread): Path,
+    Perhaps(NoFields {}): Perhaps<NoFields>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
     let new = NewTurn { kind: TurnKind::Compact, request: json!({}), key: None };

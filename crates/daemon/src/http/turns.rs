@@ -12,12 +12,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::access::Access;
 use super::app::App;
-use super::body::{Body, json};
+use super::body::{Body, NoFields, Perhaps, json};
 use super::extract::{Path, Query};
 use super::limits::room;
 use super::pages::{Page, PageQuery};
 use super::sse;
-use super::threads::find as find_thread;
+use super::threads::{check_placed, find as find_thread};
 use super::uploads;
 use crate::clock::Millis;
 use crate::error::{Error, FORGOTTEN};
@@ -155,6 +155,7 @@ async fn check_settings(
 ) -> Result<ThreadRow, Error> {
     let policy = &caller.tenant.settings.policy;
     policy.check(new)?;
+    check_placed(new)?;
     let mut merged = thread.settings.as_object().cloned().unwrap_or_default();
     let chosen = ["sandbox", "sandboxPolicy"];
     if chosen.iter().any(|name| new.contains_key(*name)) {
@@ -322,6 +323,7 @@ pub async fn interrupt(
     State(app): State<App>,
     caller: Caller,
     Path(turn): Path,
+    Perhaps(NoFields {}): Perhaps<NoFields>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &turn).await?;
     app.runner.interrupt(&row).await?;

@@ -1,6 +1,5 @@
 //! Images, sent once and spoken of by name in prompts: `upload:upl_…`.
 
-use std::collections::HashSet;
 use std::time::SystemTime;
 
 use axum::extract::{Request, State};
@@ -17,7 +16,7 @@ use super::limits::room;
 use super::problem::respond;
 use super::security::kind;
 use crate::error::Error;
-use crate::shelf::{self, Shelf};
+use crate::shelf::Shelf;
 use crate::tenant::{Caller, Tenant};
 
 /// The route.
@@ -117,7 +116,7 @@ pub(super) fn resolve(
 
 /// A thread is put away, and with it what it alone used.
 pub(super) async fn leave(app: &App, tenant: &Tenant, thread: &str) -> Result<(), Error> {
-    let needed = needed(app).await?;
+    let needed = app.store.needed_uploads().await?;
     let (shelf, name) = (shelf(app, tenant), thread.to_owned());
     let left = tokio::task::spawn_blocking(move || shelf.leave(&name, &needed)).await;
     let failed = |err: std::io::Error| Error::io(&Shelf::all(&app.config.data), err);
@@ -126,15 +125,9 @@ pub(super) async fn leave(app: &App, tenant: &Tenant, thread: &str) -> Result<()
     Ok(())
 }
 
-/// Files that turns which wait or run may still have to read.
-async fn needed(app: &App) -> Result<HashSet<String>, Error> {
-    let turns = app.store.unfinished().await?;
-    Ok(turns.iter().flat_map(|turn| shelf::named(&turn.request)).collect())
-}
-
 /// Removes what no tenant has used since then.
 pub async fn sweep(app: &App, before: SystemTime) -> Result<(), Error> {
-    let needed = needed(app).await?;
+    let needed = app.store.needed_uploads().await?;
     for tenant in app.tenants.list().await? {
         let (shelf, needed) = (shelf(app, &tenant), needed.clone());
         let swept = tokio::task::spawn_blocking(move || shelf.sweep(before, &needed)).await;

@@ -132,6 +132,15 @@ pub struct TurnRow {
     pub ended: Option<Millis>,
 }
 
+/// A turn that waits or runs, without what was asked: of many at a time, that may be a lot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnfinishedTurn {
+    /// The turn; its request is null here.
+    pub turn: TurnRow,
+    /// Bytes of its request.
+    pub request_bytes: u64,
+}
+
 /// Events of a turn that were written together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chunk {

@@ -13,6 +13,7 @@ mod row;
 
 mod sealing;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -24,7 +25,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use self::write::Job;
 use super::{
     Change, Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow, Paging,
-    Store, StoreError, Stored, ThreadRow, TokenRow, TurnRow, WorkerRow,
+    Store, StoreError, Stored, ThreadRow, TokenRow, TurnRow, UnfinishedTurn, WorkerRow,
 };
 use crate::clock::Millis;
 use crate::private;
@@ -189,8 +190,12 @@ impl Store for Sqlite {
         self.read(move |db| read::turns(db, &tenant, &thread, &page))
     }
 
-    fn unfinished(&self) -> Stored<Vec<TurnRow>> {
+    fn unfinished(&self) -> Stored<Vec<UnfinishedTurn>> {
         self.read(read::unfinished)
+    }
+
+    fn needed_uploads(&self) -> Stored<HashSet<String>> {
+        self.read(read::needed_uploads)
     }
 
     fn events(&self, turn: &str, after: u64, bytes: usize) -> Stored<Vec<Chunk>> {

@@ -62,6 +62,15 @@ impl Tenants {
         Ok(Caller { tenant: Arc::new(tenant), token: row.id, name: row.name, roles: row.roles })
     }
 
+    /// Whether there can be a new tenant of this name.
+    pub async fn check_new(&self, name: &str) -> Result<(), Error> {
+        check_name(name)?;
+        match self.list().await?.iter().any(|tenant| tenant.name == name) {
+            true => Err(taken(name)),
+            false => Ok(()),
+        }
+    }
+
     /// A new tenant.
     pub async fn add(&self, name: &str, settings: TenantSettings) -> Result<Tenant, Error> {
         check_name(name)?;
@@ -69,10 +78,7 @@ impl Tenants {
         let tenant = Tenant { id, name: name.to_owned(), settings, created: clock::now() };
         match self.store.commit(vec![Change::AddTenant(Box::new(tenant.clone()))]).await {
             Ok(_) => Ok(tenant),
-            Err(StoreError::Conflict(_)) => {
-                let message = format!("there is a tenant `{name}` already");
-                Err(Error::Conflict { code: "tenant_taken", message })
-            }
+            Err(StoreError::Conflict(_)) => Err(taken(name)),
             Err(err) => Err(err.into()),
         }
     }
@@ -136,6 +142,11 @@ impl Tenants {
             _ => Err(Error::not_found("token", id)),
         }
     }
+}
+
+fn taken(name: &str) -> Error {
+    let message = format!("there is a tenant `{name}` already");
+    Error::Conflict { code: "tenant_taken", message }
 }
 
 /// Names are parts of paths and of command lines.

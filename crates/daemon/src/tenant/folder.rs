@@ -18,6 +18,8 @@ pub struct ThreadFolder {
     identity: Identity,
     #[cfg(unix)]
     _held: std::os::fd::OwnedFd,
+    /// Further folders that a turn may write, held in the same way.
+    roots: Vec<ThreadFolder>,
 }
 
 /// The device and the number of a folder.
@@ -40,13 +42,14 @@ impl ThreadFolder {
         #[cfg(unix)]
         {
             let (held, identity) = look(&root, path).map_err(|_| moved())?;
-            Ok(Self { root, path: path.to_owned(), identity, _held: held })
+            let roots = Vec::new();
+            Ok(Self { root, path: path.to_owned(), identity, _held: held, roots })
         }
         #[cfg(not(unix))]
         {
             let real = path.canonicalize().map_err(|_| moved())?;
             let same = real == path && real.starts_with(&root) && real.is_dir();
-            same.then(|| Self { root, path: real }).ok_or_else(moved)
+            same.then(|| Self { root, path: real, roots: Vec::new() }).ok_or_else(moved)
         }
     }
 
@@ -55,17 +58,33 @@ impl ThreadFolder {
         &self.path
     }
 
-    /// Whether its path still leads to it and to no other folder.
+    /// The same, with these folders below the root that a turn may write, too.
+    pub fn with_roots(mut self, roots: &[PathBuf]) -> Result<Self, Error> {
+        let held = roots.iter().map(|path| Self::open(&self.root, path));
+        self.roots = held.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// Whether all its paths still lead to what they did and to no other folder.
     pub fn is_in_place(&self) -> bool {
-        #[cfg(unix)]
-        return look(&self.root, &self.path).is_ok_and(|(_, now)| now == self.identity);
-        #[cfg(not(unix))]
-        return Self::open(&self.root, &self.path).is_ok();
+        self.first_moved().is_none()
     }
 
     /// What is said when it is not.
     pub fn moved(&self) -> Error {
-        moved(&self.path)
+        moved(self.first_moved().unwrap_or(&self.path))
+    }
+
+    /// The first of its paths that leads elsewhere.
+    fn first_moved(&self) -> Option<&Path> {
+        #[cfg(unix)]
+        let stays = look(&self.root, &self.path).is_ok_and(|(_, now)| now == self.identity);
+        #[cfg(not(unix))]
+        let stays = Self::open(&self.root, &self.path).is_ok();
+        if !stays {
+            return Some(&self.path);
+        }
+        self.roots.iter().find_map(Self::first_moved)
     }
 }
 
@@ -80,7 +99,7 @@ fn look(root: &Path, path: &Path) -> std::io::Result<(std::os::fd::OwnedFd, Iden
 }
 
 fn moved(path: &Path) -> Error {
-    let message = format!("`{}` is no longer the folder of this thread", path.display());
+    let message = format!("`{}` is no longer the folder that this thread may use", path.display());
     Error::Conflict { code: FOLDER_MOVED, message }
 }
 

@@ -5,7 +5,7 @@
 //! `config.toml`. For a tenant without full access the outcome is written down in full, so that
 //! nothing below decides otherwise.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bindery_core::settings::{self, SettingError, bounded};
 use serde::{Deserialize, Serialize};
@@ -103,6 +103,12 @@ impl Policy {
         options.insert("approvalsReviewer".to_owned(), json!("user"));
         Ok(())
     }
+}
+
+/// Folders that settings which were held to a policy let a turn write beside its own.
+pub fn roots_of(options: &Map<String, Value>) -> Vec<PathBuf> {
+    let roots = options.get("sandboxPolicy").and_then(|policy| policy["writableRoots"].as_array());
+    roots.into_iter().flatten().filter_map(|root| root.as_str().map(PathBuf::from)).collect()
 }
 
 /// A setting that is wrong.

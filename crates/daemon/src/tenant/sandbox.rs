@@ -46,11 +46,6 @@ impl HomeDefaults {
         Self::parse(&text, cwd)
     }
 
-    /// Folders that may be written beside the workspace.
-    pub(super) fn writable_roots(home: &Path) -> Vec<PathBuf> {
-        Self::read(home, home).writable.writable_roots
-    }
-
     fn parse(text: &str, cwd: &Path) -> Self {
         let Ok(table) = text.parse::<toml::Table>() else { return Self::default() };
         let profile = table.get("profile").and_then(toml::Value::as_str);
@@ -165,7 +160,7 @@ fn writable_of(
     let flag = |name: &str, usual: bool| said(name).and_then(Value::as_bool).unwrap_or(usual);
     let roots = match said("writable_roots") {
         Some(roots) => roots_of(Some(roots), root)?,
-        None => home.writable_roots.clone(),
+        None => below(root, &home.writable_roots),
     };
     Ok(Writable {
         writable_roots: roots,
@@ -173,6 +168,13 @@ fn writable_of(
         exclude_tmpdir_env_var: flag("exclude_tmpdir_env_var", home.exclude_tmpdir_env_var),
         exclude_slash_tmp: flag("exclude_slash_tmp", home.exclude_slash_tmp),
     })
+}
+
+/// Folders of the home's that are the tenant's own. Others are left out: a home may be whoever's,
+/// and one that is used by people has roots for them.
+fn below(root: &Path, roots: &[PathBuf]) -> Vec<PathBuf> {
+    let own = roots.iter().filter_map(|path| confined(root, path.to_str()).ok());
+    own.collect()
 }
 
 /// Folders that a call wants to be writable must be the tenant's own.

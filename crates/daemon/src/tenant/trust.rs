@@ -1,4 +1,4 @@
-//! What a project's own files may set for Codex: nothing, unless the tenant may set everything.
+//! What a project's own files may set for Codex: nothing, unless the tenant may do everything.
 //!
 //! Codex takes a folder in which a thread may write for one that its user trusts, writes that down,
 //! and then obeys the project's `.codex/config.toml`, whose MCP servers run outside of the sandbox.
@@ -7,23 +7,67 @@
 
 use std::path::{Path, PathBuf};
 
+use bindery_core::settings::bounded::config_value;
 use serde_json::{Map, Value, json};
 
 use super::Tenant;
 
-/// Overrides for Codex that make a thread in this folder obey no file of its project; none for a
-/// tenant that may override everything itself.
-pub fn distrust(tenant: &Tenant, cwd: &Path) -> Option<Map<String, Value>> {
-    if tenant.settings.policy.config {
-        return None;
+/// Adds to settings that were held to the policy what Codex must be told besides: that it obeys no
+/// file of the project, and its sandbox once more, for turns that are told none of their own. None
+/// for a tenant that may do everything itself.
+pub fn bound_codex(tenant: &Tenant, cwd: &Path, options: &mut Map<String, Value>) {
+    let policy = &tenant.settings.policy;
+    if policy.config && policy.full_access {
+        return;
     }
+    let mut config = match options.remove("config") {
+        Some(Value::Object(config)) if policy.config => config,
+        _ => Map::new(),
+    };
     let untrusted = |folder: PathBuf| {
         (folder.to_string_lossy().into_owned(), json!({ "trust_level": "untrusted" }))
     };
     let folders: Map<String, Value> = projects(cwd).into_iter().map(untrusted).collect();
-    let mut config = Map::from_iter([("projects".to_owned(), Value::Object(folders))]);
-    config.extend(defaults(&tenant.settings.codex_home));
-    Some(config)
+    config.insert("projects".to_owned(), Value::Object(folders));
+    for (name, value) in defaults(&tenant.settings.codex_home) {
+        if config_value(&config, &name).is_none() {
+            config.insert(name, value);
+        }
+    }
+    if !policy.full_access {
+        keep_home_closed(&tenant.settings.codex_home, options);
+        config.extend(options.get("sandboxPolicy").and_then(workspace_table));
+    }
+    options.insert("config".to_owned(), Value::Object(config));
+}
+
+/// A sandbox lets commands write `/tmp`; not so where the home lies there, which would then be what
+/// they make of it.
+fn keep_home_closed(home: &Path, options: &mut Map<String, Value>) {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let policy = options.get_mut("sandboxPolicy").and_then(Value::as_object_mut);
+    if let Some(policy) = policy.filter(|policy| policy.get("type") == Some(&json!(WORKSPACE)))
+        && real(home).starts_with(real(Path::new("/tmp")))
+    {
+        policy.insert("excludeSlashTmp".to_owned(), json!(true));
+    }
+}
+
+/// The type of a policy that lets a workspace be written.
+const WORKSPACE: &str = "workspaceWrite";
+
+/// A policy of a turn as a thread is told it.
+fn workspace_table(policy: &Value) -> Option<(String, Value)> {
+    if policy["type"] != WORKSPACE {
+        return None;
+    }
+    let table = json!({
+        "writable_roots": policy["writableRoots"],
+        "network_access": policy["networkAccess"],
+        "exclude_tmpdir_env_var": policy["excludeTmpdirEnvVar"],
+        "exclude_slash_tmp": policy["excludeSlashTmp"],
+    });
+    Some(("sandbox_workspace_write".to_owned(), table))
 }
 
 /// Every folder that Codex may take for the project: those above, because a `.git` may come to be
@@ -86,14 +130,37 @@ mod tests {
         fs::create_dir_all(&cwd).unwrap();
         fs::create_dir_all(&main).unwrap();
         fs::write(outer.join("tree/.git"), format!("gitdir: {}\n", main.display())).unwrap();
-        let config = distrust(&tenant(&outer, Policy::default()), &cwd).unwrap();
+        let bound = |policy: Policy, options: Value| {
+            let mut options = options.as_object().unwrap().clone();
+            bound_codex(&tenant(&outer, policy), &cwd, &mut options);
+            Value::Object(options)
+        };
+        let config = &bound(Policy::default(), json!({}))["config"];
         for folder in [&cwd, &outer.join("tree"), &outer, &outer.join("main"), Path::new("/")] {
             let trust = &config["projects"][folder.to_str().unwrap()]["trust_level"];
             assert_eq!(trust, "untrusted", "{}", folder.display());
         }
         assert_eq!(config["sandbox_mode"], "read-only");
-        let free = Policy { config: true, ..Policy::default() };
-        assert_eq!(distrust(&tenant(&outer, free), &cwd), None);
+        let free = Policy { config: true, full_access: true, ..Policy::default() };
+        assert_eq!(bound(free, json!({ "model": "m" })), json!({ "model": "m" }));
+        // What a tenant may override itself stays.
+        let own = Policy { config: true, ..Policy::default() };
+        let config = &bound(own, json!({ "config": { "model": "m", "approval_policy": "never" } }))
+            ["config"];
+        assert_eq!((&config["model"], &config["approval_policy"]), (&json!("m"), &json!("never")));
+        assert_eq!(config["projects"]["/"]["trust_level"], "untrusted");
+        // A sandbox is told to the thread as it is to the turn; the home here lies below `/tmp`.
+        let policy = json!({ "type": "workspaceWrite", "writableRoots": ["/a"],
+            "networkAccess": true, "excludeTmpdirEnvVar": false, "excludeSlashTmp": false });
+        let bound = bound(Policy::default(), json!({ "sandboxPolicy": policy }));
+        let table = &bound["config"]["sandbox_workspace_write"];
+        let closed = outer.starts_with("/tmp");
+        assert_eq!(
+            *table,
+            json!({ "writable_roots": ["/a"], "network_access": true,
+            "exclude_tmpdir_env_var": false, "exclude_slash_tmp": closed })
+        );
+        assert_eq!(bound["sandboxPolicy"]["excludeSlashTmp"], closed);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a turn asks of the model: the thread's settings and the request's as one call.
 
+use std::path::PathBuf;
+
 use bindery_core::call::CallOptions;
 use bindery_core::map::prompt_to_turn::{PlanContext, ThreadSource, plan};
 use bindery_core::prompt::Prompt;
@@ -10,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::store::ThreadRow;
-use crate::tenant::{Tenant, distrust};
+use crate::tenant::{Tenant, bound_codex, roots_of};
 
 /// The call of a turn's request. The same rows give the same call, whichever daemon asks.
 pub(super) fn of(
@@ -31,16 +33,13 @@ pub(super) fn beginning(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadSta
     Ok(ThreadStart { settings: plan.thread_settings, ephemeral: None, dynamic_tools: tools })
 }
 
-/// What Codex may not take from the files of the thread's project, as overrides of its settings.
-fn overrides(tenant: &Tenant, thread: &ThreadRow) -> Option<Map<String, Value>> {
-    (thread.backend == "codex").then(|| distrust(tenant, thread.cwd.as_ref())).flatten()
-}
-
 /// How a thread goes on when what runs in it is no call.
 pub(super) fn resumption(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadSettings, Error> {
     let all = beginning(tenant, thread)?.settings;
-    let sandbox = all.sandbox.filter(|_| !tenant.settings.policy.full_access);
-    let config = overrides(tenant, thread);
+    let policy = &tenant.settings.policy;
+    let sandbox = all.sandbox.filter(|_| !policy.full_access);
+    let bounded = thread.backend == "codex" && !(policy.full_access && policy.config);
+    let config = all.config.filter(|_| bounded);
     Ok(ThreadSettings {
         cwd: Some(thread.cwd.clone()),
         sandbox,
@@ -66,13 +65,28 @@ fn within(
     merged.extend(own.as_object().cloned().unwrap_or_default());
     merged.insert("cwd".to_owned(), json!(thread.cwd));
     tenant.settings.policy.confine(&tenant.settings, thread.cwd.as_ref(), &mut merged)?;
-    if let Some(config) = overrides(tenant, thread) {
-        // In the place of all others: a tenant that gets these may not have any of its own.
-        merged.insert("config".to_owned(), Value::Object(config));
+    if thread.backend == "codex" {
+        bound_codex(tenant, thread.cwd.as_ref(), &mut merged);
     }
     place(&mut merged, thread);
     *own = Value::Object(merged);
     Ok(options)
+}
+
+/// Folders that a turn with this request may write beside its own, if it may not write everywhere.
+pub(super) fn writable_roots(
+    tenant: &Tenant,
+    thread: &ThreadRow,
+    request: &Value,
+) -> Result<Vec<PathBuf>, Error> {
+    if tenant.settings.policy.full_access {
+        return Ok(Vec::new());
+    }
+    let own = request["providerOptions"][PROVIDER_KEY].as_object();
+    let mut merged = thread.settings.as_object().cloned().unwrap_or_default();
+    merged.extend(own.cloned().unwrap_or_default());
+    tenant.settings.policy.confine(&tenant.settings, thread.cwd.as_ref(), &mut merged)?;
+    Ok(roots_of(&merged))
 }
 
 /// The thread is ours to choose, whatever the call says.

@@ -10,9 +10,10 @@ use std::path::Path;
 use bindery_client::turn::Turn;
 use bindery_core::part::Part;
 use bindery_core::usage::{FinishReason, Unified};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Inner;
+use super::call;
 use super::flow::Flow;
 use super::open::Scene;
 use crate::error::Error;
@@ -29,12 +30,16 @@ pub(super) enum Confinement {
 }
 
 impl Confinement {
-    /// Opens the folder of a turn.
-    pub(super) fn of(inner: &Inner, scene: &Scene) -> Self {
+    /// Opens the folder of a turn with this request, and those that it may write besides.
+    pub(super) fn of(inner: &Inner, scene: &Scene, request: &Value) -> Self {
         if inner.config.exit_with_parent {
             return Self::None;
         }
         let folder = ThreadFolder::open(&scene.tenant.settings.root, Path::new(&scene.thread.cwd));
+        let folder = folder.and_then(|folder| {
+            let roots = call::writable_roots(&scene.tenant, &scene.thread, request)?;
+            folder.with_roots(&roots)
+        });
         folder.map_or_else(Self::Broken, Self::Folder)
     }
 
@@ -47,6 +52,7 @@ impl Confinement {
         let Self::Broken(err) = self else { return None };
         Some(match err {
             Error::Conflict { code, message } => Error::Conflict { code, message: message.clone() },
+            Error::Forbidden(why) => Error::Forbidden(why.clone()),
             other => Error::Internal(other.to_string()),
         })
     }

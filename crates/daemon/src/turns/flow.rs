@@ -92,7 +92,7 @@ impl Inner {
                 return Ok(());
             }
         }
-        let flow = Flow::new(self, &scene).await?;
+        let flow = Flow::new(self, &scene, &request).await?;
         if let Some(err) = flow.confinement.broken().filter(|_| !job.adopt) {
             return flow.fail(&err).await;
         }
@@ -130,7 +130,11 @@ impl Inner {
 }
 
 impl<'a> Flow<'a> {
-    async fn new(inner: &'a Inner, scene: &'a Scene) -> Result<Self, Error> {
+    async fn new(
+        inner: &'a Inner,
+        scene: &'a Scene,
+        request: &serde_json::Value,
+    ) -> Result<Self, Error> {
         let asked = inner.asked(&scene.turn.id).await?.into_iter();
         let known = asked.map(|row| (row.interrupt.id, (Standing::Open, row.deadline))).collect();
         let hooked = scene.tenant.settings.tools.iter().map(|tool| tool.name.clone()).collect();
@@ -142,7 +146,7 @@ impl<'a> Flow<'a> {
             announced: HashSet::new(),
             hooked,
             error: None,
-            confinement: Confinement::of(inner, scene),
+            confinement: Confinement::of(inner, scene, request),
             stopping: false,
         })
     }

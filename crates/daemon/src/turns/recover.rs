@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Inner, Live, json_bytes};
+use super::{Inner, Live};
 use crate::error::Error;
-use crate::store::{TurnRow, TurnState};
+use crate::store::{TurnState, UnfinishedTurn};
 
 /// Puts every unfinished turn back into its lane; those that ran come first in theirs.
 pub(super) async fn recover(inner: &Arc<Inner>) -> Result<usize, Error> {
     let mut turns = inner.store.unfinished().await?;
-    turns.sort_by_key(|turn| turn.state != TurnState::Running);
+    turns.sort_by_key(|unfinished| unfinished.turn.state != TurnState::Running);
     let fates = fates(inner, &turns).await?;
-    for turn in &turns {
+    for UnfinishedTurn { turn, request_bytes } in &turns {
         let gone = fates.get(&turn.id).cloned().flatten();
         inner.live().insert(turn.id.clone(), Arc::new(Live { gone, ..Live::new(turn) }));
-        let place = inner.readmit(&turn.tenant, &turn.thread, json_bytes(&turn.request));
+        let place = inner.readmit(&turn.tenant, &turn.thread, *request_bytes);
         place.take(&turn.id, turn.state == TurnState::Running);
     }
     if !turns.is_empty() {
@@ -26,9 +26,13 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<usize, Error> {
 
 /// How the workers of the running turns ended, of those that did. Asked before any turn is taken
 /// up: the first one starts a new worker, and nothing tells that from the old one afterwards.
-async fn fates(inner: &Inner, turns: &[TurnRow]) -> Result<HashMap<String, Option<String>>, Error> {
+async fn fates(
+    inner: &Inner,
+    turns: &[UnfinishedTurn],
+) -> Result<HashMap<String, Option<String>>, Error> {
     let (mut kinds, mut fates) = (HashMap::new(), HashMap::new());
-    for turn in turns.iter().filter(|turn| turn.state == TurnState::Running) {
+    let turns = turns.iter().map(|unfinished| &unfinished.turn);
+    for turn in turns.filter(|turn| turn.state == TurnState::Running) {
         let Some(thread) = inner.store.thread(&turn.tenant, &turn.thread).await? else { continue };
         let kind = (turn.tenant.clone(), thread.backend);
         if !kinds.contains_key(&kind) {

@@ -1,6 +1,6 @@
 //! Workers that outlive us: started behind a guard, found again by their sockets.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,9 +20,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::bound::{bound_name, bound_of, worker_key, worker_secret};
+use super::bound::{hides_too_little, still_fits, worker_key, worker_secret};
 use super::folder::Folder;
 use super::hidden::hide_from_engine;
+use super::login::log_in;
 use super::{Kind, Kinds, Obituaries, Program};
 use crate::clock;
 use crate::config::Config;
@@ -30,6 +31,7 @@ use crate::error::Error;
 use crate::private::{make_file, make_folder};
 use crate::secret;
 use crate::store::{Change, Store, WorkerRow};
+use crate::tenant::Tenant;
 
 /// How often the lease is renewed.
 const RENEW: Duration = Duration::from_millis(500);
@@ -59,6 +61,8 @@ pub(super) struct Detached {
     with_parent: bool,
     /// Held open for guards that end with us.
     inputs: Mutex<HashMap<String, ChildStdin>>,
+    /// Kinds whose worker was started when tenants had other folders.
+    for_others: Mutex<HashSet<WorkerKey>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -88,6 +92,7 @@ impl Detached {
             patience: Duration::from_secs(config.workers.orphan_seconds.max(2)),
             with_parent: config.exit_with_parent,
             inputs: Mutex::default(),
+            for_others: Mutex::default(),
             stop,
             tasks,
         }))
@@ -147,15 +152,21 @@ impl Detached {
     /// One that is left from before, or a new one.
     async fn provide(&self, key: WorkerKey) -> Result<AppServer, ClientError> {
         let kind = self.kind(&key).ok_or_else(|| failed("a worker of no known kind"))?;
+        let tenant = self.tenant(&kind).await?;
         for row in self.rows(&kind).await.map_err(failed)? {
-            if bound_of(&row.key) != bound_name(key.launch()) {
-                tracing::info!(worker = row.id, "worker has another bound than its tenant now");
+            if !still_fits(&row.key, key.launch(), &tenant) {
+                tracing::info!(worker = row.id, "worker has other settings than its tenant now");
                 self.bury(&row, &kind).await;
                 continue;
             }
             match dial_again(&Folder::new(&self.workers, &row.id), &row).await {
                 Ok(server) => {
                     tracing::info!(worker = row.id, tenant = row.tenant, "worker found again");
+                    log_in(&server, key.launch()).await?;
+                    let all = self.store.tenants().await.map_err(failed)?;
+                    if hides_too_little(&row.key, &all) {
+                        self.for_others().insert(key);
+                    }
                     return Ok(server);
                 }
                 Err(err) => {
@@ -164,10 +175,20 @@ impl Detached {
                 }
             }
         }
-        self.launch(&kind, key.launch()).await
+        self.launch(&kind, key.launch(), &tenant).await
     }
 
-    async fn launch(&self, kind: &Kind, launch: &Launch) -> Result<AppServer, ClientError> {
+    async fn tenant(&self, kind: &Kind) -> Result<Tenant, ClientError> {
+        let tenant = self.store.tenant(&kind.tenant).await.map_err(failed)?;
+        tenant.ok_or_else(|| failed("a worker of no known tenant"))
+    }
+
+    async fn launch(
+        &self,
+        kind: &Kind,
+        launch: &Launch,
+        tenant: &Tenant,
+    ) -> Result<AppServer, ClientError> {
         self.obituaries.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
         let id = secret::random("", 6).map_err(failed)?;
         let folder = Folder::new(&self.workers, &id);
@@ -177,21 +198,20 @@ impl Detached {
         let made = |path: &Path| make_folder(path).map_err(std::io::Error::other);
         made(folder.path()).map_err(spawned)?;
         socket.parent().map(made).transpose().map_err(spawned)?;
+        let all = self.store.tenants().await.map_err(failed)?;
         let row = WorkerRow {
             id: id.clone(),
             tenant: kind.tenant.clone(),
             backend: kind.backend.clone(),
-            key: worker_key(launch),
+            key: worker_key(launch, tenant, &all),
             socket: socket.display().to_string(),
             secret: worker_secret(kind).map_err(failed)?,
             started: clock::now(),
         };
         // Written down first: whoever comes after us must find what we have started.
         self.store.commit(vec![Change::AddWorker(row.clone())]).await.map_err(failed)?;
-        let tenant = self.store.tenant(&kind.tenant).await.map_err(failed)?;
-        let tenant = tenant.ok_or_else(|| failed("a worker of no known tenant"))?;
         let mut hiding = launch.clone();
-        hide_from_engine(&mut hiding, &self.program.executable, &self.config, &tenant);
+        hide_from_engine(&mut hiding, &self.program.executable, &self.config, tenant, &all);
         let mut input = self.spawn_guard(&row, &folder, &hiding).map_err(spawned)?;
         if let (Some(secret), Some(input)) = (&row.secret, &mut input) {
             input.write_all(format!("{secret}\n").as_bytes()).await.map_err(spawned)?;
@@ -199,7 +219,7 @@ impl Detached {
         if let Some(input) = input.filter(|_| self.with_parent) {
             self.inputs().insert(id.clone(), input);
         }
-        match reach(&folder, &row).await {
+        match reach(&folder, &row, launch).await {
             Ok(server) => {
                 tracing::info!(worker = id, tenant = kind.tenant, "worker started");
                 Ok(server)
@@ -294,6 +314,15 @@ impl Detached {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
+    /// Whether the worker of this kind was started when tenants had other folders; told once.
+    pub(super) fn take_started_for_others(&self, key: &WorkerKey) -> bool {
+        self.for_others().remove(key)
+    }
+
+    fn for_others(&self) -> std::sync::MutexGuard<'_, HashSet<WorkerKey>> {
+        self.for_others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn inputs(&self) -> std::sync::MutexGuard<'_, HashMap<String, ChildStdin>> {
         self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -352,14 +381,20 @@ async fn renew(file: File, stop: CancellationToken) {
 }
 
 /// Waits until it listens.
-async fn reach(folder: &Folder, row: &WorkerRow) -> Result<AppServer, ClientError> {
+async fn reach(
+    folder: &Folder,
+    row: &WorkerRow,
+    launch: &Launch,
+) -> Result<AppServer, ClientError> {
     let begin = Instant::now();
     loop {
         if let Some(status) = folder.obituary() {
             return Err(ClientError::Closed { status, stderr: String::new() });
         }
         if worker(folder).is_ok() && tokio::net::UnixStream::connect(&row.socket).await.is_ok() {
-            return dial(folder, row).await;
+            let server = dial(folder, row).await?;
+            log_in(&server, launch).await?;
+            return Ok(server);
         }
         if begin.elapsed() > START {
             let what = "the start of a worker".to_owned();

@@ -3,6 +3,8 @@
 
 mod store;
 
+mod bodies;
+
 mod flood;
 
 mod front;

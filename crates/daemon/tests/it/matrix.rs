@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::stage::{HANG, Stage, value};
 
 /// A server without any Codex, in a folder of its own.
-async fn stage(change: impl FnOnce(&mut Config)) -> (Stage, TempDir) {
+pub(crate) async fn stage(change: impl FnOnce(&mut Config)) -> (Stage, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let (root, home) = (folder.path().join("root"), folder.path().join("home"));
     std::fs::create_dir_all(&root).unwrap();
@@ -27,14 +27,14 @@ async fn stage(change: impl FnOnce(&mut Config)) -> (Stage, TempDir) {
 }
 
 /// All routes with their methods; names filled in.
-fn all(fill: &str) -> Vec<(Method, String, &'static str)> {
+pub(crate) fn all(fill: &str) -> Vec<(Method, String, &'static str)> {
     let methods = routes().into_iter().flat_map(|route| {
         route.methods.iter().map(move |method| (route.path, method.parse().unwrap()))
     });
     methods.map(|(path, method)| (method, filled(path, |_| fill.to_owned()), path)).collect()
 }
 
-fn filled(path: &str, name: impl Fn(&str) -> String) -> String {
+pub(crate) fn filled(path: &str, name: impl Fn(&str) -> String) -> String {
     let part = |part: &str| match part.strip_prefix('{').and_then(|p| p.strip_suffix('}')) {
         Some(known) => name(known),
         None => part.to_owned(),
@@ -57,7 +57,7 @@ fn body(path: &str) -> Value {
     }
 }
 
-fn sends(method: &Method) -> bool {
+pub(crate) fn sends(method: &Method) -> bool {
     *method == Method::POST || *method == Method::PATCH
 }
 
@@ -75,7 +75,7 @@ impl Stage {
 }
 
 /// The status and the problem's code.
-async fn told(request: reqwest::RequestBuilder) -> (u16, String) {
+pub(crate) async fn told(request: reqwest::RequestBuilder) -> (u16, String) {
     let response = timeout(HANG, request.send()).await.expect("no response").unwrap();
     let status = response.status().as_u16();
     let kind = response.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
@@ -143,7 +143,10 @@ async fn without_a_valid_token_only_the_open_routes_answer() {
 }
 
 /// Things of the first tenant, by the names that routes have for them.
-async fn things(stage: &Stage, home: &std::path::Path) -> impl Fn(&str) -> String + use<> {
+pub(crate) async fn things(
+    stage: &Stage,
+    home: &std::path::Path,
+) -> impl Fn(&str) -> String + use<> {
     let thread = value(stage.post("/v1/threads", &json!({})).await).await;
     let thread = thread["id"].as_str().unwrap().to_owned();
     let turns = format!("/v1/threads/{thread}/turns");
@@ -245,7 +248,7 @@ async fn names_lead_nowhere_else() {
 }
 
 /// Sends bytes as they are; gives what comes back, to the end.
-async fn raw(stage: &Stage, bytes: &[u8]) -> String {
+pub(crate) async fn raw(stage: &Stage, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(stage.url.trim_start_matches("http://")).await.unwrap();
     // It may be closed before all is sent.
     let _ = stream.write_all(bytes).await;

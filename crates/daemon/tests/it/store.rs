@@ -186,6 +186,31 @@ async fn many_at_once_are_all_kept_and_one_conflict_is_only_its_own() {
 }
 
 #[tokio::test]
+async fn unfinished_turns_are_told_without_what_was_asked() {
+    let bench = Bench::new().await;
+    let asking = |id: &str, request: serde_json::Value| {
+        Change::AddTurn(Box::new(TurnRow { request, ..turn(id, None) }))
+    };
+    let long = json!({ "text": "é".repeat(100_000), "data": "file:///d/uploads/a/upl_01af.png" });
+    let bytes = long.to_string().len() as u64;
+    bench.commit(asking("u1", long)).await;
+    bench.commit(asking("u2", json!({ "file": "/d/upl_02", "and": "/d/upl_01af.png" }))).await;
+    bench.commit(asking("u3", json!("no upload: upl_03"))).await;
+    let turns = bench.store.unfinished().await.unwrap();
+    assert_eq!(turns.len(), 3);
+    assert!(turns.iter().all(|unfinished| unfinished.turn.request.is_null()));
+    assert_eq!((turns[0].turn.id.as_str(), turns[0].request_bytes), ("u1", bytes));
+    let needed = bench.store.needed_uploads().await.unwrap();
+    assert_eq!(needed, ["upl_01af", "upl_02"].map(String::from).into());
+    let (error, usage) = (None, None);
+    let (state, turn) = (TurnState::Completed, "u2".to_owned());
+    let end = TurnEnd { turn, state, error, resumable: false, usage, at: 9 };
+    bench.commit(Change::EndTurn(Box::new(end))).await;
+    let needed = bench.store.needed_uploads().await.unwrap();
+    assert_eq!(needed, ["upl_01af".to_owned()].into());
+}
+
+#[tokio::test]
 async fn events_come_back_in_order_from_any_place() {
     let bench = Bench::new().await;
     bench.commit(Change::AddTurn(Box::new(turn("u1", None)))).await;

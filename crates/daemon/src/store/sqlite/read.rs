@@ -1,13 +1,16 @@
 //! The reads.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::row;
 use crate::clock::Millis;
 use crate::seal::StoreKey;
+use crate::shelf;
 use crate::store::{
     Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow, Paging, StoreError,
-    ThreadRow, TokenRow, TurnRow, WorkerRow,
+    ThreadRow, TokenRow, TurnRow, UnfinishedTurn, WorkerRow,
 };
 use crate::tenant::Tenant;
 
@@ -118,8 +121,28 @@ pub(super) fn turns(
     all(db, sql, params![thread, tenant, page.before, limit], row::turn)
 }
 
-pub(super) fn unfinished(db: &Connection) -> Result<Vec<TurnRow>, StoreError> {
-    all(db, "SELECT * FROM turn WHERE ended IS NULL ORDER BY id", [], row::turn)
+pub(super) fn unfinished(db: &Connection) -> Result<Vec<UnfinishedTurn>, StoreError> {
+    let sql = "SELECT id, thread, tenant, kind, state, 'null' AS request, key, digest,
+        backend_turn, error, resumable, usage, last, created, started, ended,
+        length(CAST(request AS BLOB)) AS request_bytes
+        FROM turn WHERE ended IS NULL ORDER BY id";
+    all(db, sql, [], |row| {
+        let request_bytes = row::unsigned(row, "request_bytes")?;
+        Ok(UnfinishedTurn { turn: row::turn(row)?, request_bytes })
+    })
+}
+
+/// One request is looked at after the other, and none is kept.
+pub(super) fn needed_uploads(db: &Connection) -> Result<HashSet<String>, StoreError> {
+    let sql = "SELECT request FROM turn WHERE ended IS NULL AND instr(request, ?1) > 0";
+    let mut statement = db.prepare_cached(sql)?;
+    let mut rows = statement.query([shelf::NAME_IN_PATH])?;
+    let mut names = HashSet::new();
+    while let Some(row) = rows.next()? {
+        let request = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+        names.extend(shelf::names_in(request));
+    }
+    Ok(names)
 }
 
 pub(super) fn events(

@@ -51,7 +51,7 @@ fn damaged(row: &Row<'_>, at: &str, err: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(err))
 }
 
-fn unsigned(row: &Row<'_>, at: &str) -> rusqlite::Result<u64> {
+pub(super) fn unsigned(row: &Row<'_>, at: &str) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
 }
 
