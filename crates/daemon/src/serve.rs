@@ -28,7 +28,7 @@ use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
 use crate::private::{make_file, make_folder, remove_old_token, restrict_data};
 use crate::store::sqlite::{Sqlite, Sync};
-use crate::store::{Change, Store};
+use crate::store::{Change, Store, WriteProbe};
 use crate::tenant::{Policy, Role, Roles, Tenant, TenantSettings, Tenants};
 use crate::turns::{Runner, RunnerParts};
 use crate::workers::{Program, Workers, memory};
@@ -115,6 +115,7 @@ impl Server {
             body_budget,
             config,
             store,
+            write_probe: WriteProbe::default(),
             tenants,
             runner,
             desk,
