@@ -85,6 +85,9 @@ mod serve;
 mod starts;
 
 #[cfg(target_os = "linux")]
+mod durability;
+
+#[cfg(target_os = "linux")]
 mod receiver;
 
 #[cfg(target_os = "linux")]

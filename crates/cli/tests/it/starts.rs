@@ -13,11 +13,13 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::daemon::Daemon;
+use crate::durability::kill_workers;
 use crate::web::{Web, text};
 
 bindery_testkit::on_both! {
     killed_within_half_a_second_of_their_start_turns_run_once,
     asked_to_end_within_half_a_second_of_their_start_turns_run_once,
+    killed_with_their_workers_turns_end_and_their_threads_go_on,
 }
 
 /// Turns of one signal on one backend, where nobody says how many.
@@ -35,6 +37,8 @@ const SPREAD: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug)]
 enum Signal {
     Kill,
+    /// Its workers, too.
+    KillAll,
     Terminate,
 }
 
@@ -44,6 +48,34 @@ async fn killed_within_half_a_second_of_their_start_turns_run_once() {
 
 async fn asked_to_end_within_half_a_second_of_their_start_turns_run_once() {
     run(Signal::Terminate).await;
+}
+
+/// A turn whose worker dies too has run once or not at all, and says so; its thread goes on.
+async fn killed_with_their_workers_turns_end_and_their_threads_go_on() {
+    let mut daemon = Daemon::with_options(Vec::new(), "", &Options::unrestricted());
+    let (mut random, mut threads) = (Random(0xdead), Vec::new());
+    for batch in 0..3 {
+        let prefix = format!("w{batch}");
+        let signal = Signal::KillAll;
+        let asked = batch_of(&mut daemon, signal, &prefix, BATCH, &threads, &mut random).await;
+        for one in &asked {
+            let all = daemon.web.follow(&one.id, 0).await.rest().await;
+            let end = &all.last().unwrap().data;
+            let gone = end["error"]["code"] == "worker_gone" && end["resumable"] == true;
+            assert!(end["state"] == "completed" || gone, "{end}");
+            let marker = format!("again-{}", one.marker);
+            daemon.stage.model.push(replies(&marker));
+            let next = daemon.say(&one.thread, &format!("do {marker}")).await;
+            let all = daemon.web.follow(&next, 0).await.rest().await;
+            assert_eq!(text(&all), format!("done {marker}"), "{:?}", all.last());
+        }
+        let runs = std::fs::read_to_string(daemon.stage.codex.project().join("runs")).unwrap();
+        for one in &asked {
+            let lines = runs.lines().filter(|line| *line == one.marker).count();
+            assert!(lines <= 1, "{}: {lines} runs", one.marker);
+        }
+        threads = asked.into_iter().map(|asked| asked.thread).collect();
+    }
 }
 
 /// A turn that was asked for.
@@ -107,6 +139,10 @@ async fn batch_of(
     sleep_until(end).await;
     match signal {
         Signal::Kill => daemon.kill(),
+        Signal::KillAll => {
+            daemon.kill();
+            kill_workers(daemon);
+        }
         Signal::Terminate => assert_eq!(daemon.terminate(), Some(0)),
     }
     daemon.again();

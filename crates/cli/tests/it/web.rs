@@ -251,6 +251,22 @@ impl Events {
         }
     }
 
+    /// Why what comes next is held back, once it is.
+    pub(crate) async fn held(&mut self) -> Value {
+        let reading = async {
+            let mut named = false;
+            while let Some(line) = self.lines.line().await {
+                match line.trim_end().split_once(": ") {
+                    Some(("event", event)) => named = event == "held",
+                    Some(("data", data)) if named => return serde_json::from_str(data).unwrap(),
+                    _ => {}
+                }
+            }
+            panic!("the stream ended")
+        };
+        timeout(HANG, reading).await.expect("nobody says that it is held")
+    }
+
     /// Events to the end, and whether that was one: a connection may also break.
     pub(crate) async fn rest_and_whether_it_ended_in_order(mut self) -> (Vec<Heard>, bool) {
         let mut all = Vec::new();
