@@ -186,6 +186,8 @@ impl Turn {
         };
         let attached = server.attach(&thread_id).await?;
         if let Some(recorder) = &request.recorder {
+            // What cannot be sent is not recorded as if it had been.
+            server.check_open().await?;
             let mark = recorder::mark(&mut params.settings, &**recorder);
             recorder.record(thread_id.clone(), mark).await?;
         }

@@ -77,7 +77,8 @@ async fn bereft(deaths: usize) -> (Daemon, String) {
     let thread = daemon.thread(json!({})).await;
     for death in 1..=deaths {
         let turn = daemon.say(&thread, "die").await;
-        daemon.stage.model.wait_for_gate("held", death).await;
+        let begun = daemon.stage.model.wait_for_gate("held", death);
+        tokio::time::timeout(HANG, begun).await.expect("the turn does not begin");
         kill_workers(&daemon);
         let all = daemon.web.follow(&turn, 0).await.rest().await;
         assert_eq!(all.last().unwrap().data["error"]["code"], "worker_gone", "{all:#?}");
@@ -129,7 +130,7 @@ async fn count_tokens(restart: bool) {
     let usage = |n: u64| {
         Step::Usage(Usage { input: 100 * n, cached: 10 * n, output: 20 * n, reasoning: 3 * n })
     };
-    let run = |call: &str, n: u64| Reply::new([Step::exec("true", call), usage(n)]);
+    let run = |call: &str, n: u64| Reply::new([Step::exec("echo ran > ran", call), usage(n)]);
     let say = |n: u64| Reply::new([Step::text("fine"), usage(n)]);
     let script = vec![
         say(3).when_user("one").when_output_of("c2"),
