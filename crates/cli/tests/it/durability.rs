@@ -108,7 +108,7 @@ async fn workers_that_die_again_and_again_make_turns_wait() {
 }
 
 async fn a_turn_that_waits_for_a_worker_can_be_stopped() {
-    let (daemon, thread) = bereft(5).await;
+    let (daemon, thread) = bereft(4).await;
     let turn = daemon.say(&thread, "live").await;
     let (status, said) = daemon.web.post(&format!("/v1/turns/{turn}/interrupt"), json!({})).await;
     assert_eq!(status, 202, "{said}");
