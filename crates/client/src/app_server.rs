@@ -312,6 +312,16 @@ impl AppServer {
         self.inner.link.peer()
     }
 
+    /// Fails if the connection is known to be gone.
+    pub(crate) async fn check_open(&self) -> Result<(), Error> {
+        let peer = self.inner.link.ready().await;
+        if !peer.has_ended() {
+            return Ok(());
+        }
+        let End { status, stderr } = peer.ended().await;
+        Err(Error::Closed { status, stderr })
+    }
+
     /// Hears of a thread over the connection in use; false for one that cannot be opened because it
     /// has not run yet (0.166 writes it down with its first turn).
     pub(crate) async fn attach(&self, thread: &ThreadId) -> Result<bool, Error> {

@@ -104,6 +104,12 @@ pub enum Error {
         /// Which one, and what is wrong with it.
         why: String,
     },
+    /// Whoever is to write down that a turn is asked for could not, so it was not.
+    #[error("the turn was not asked for: {why}")]
+    NotRecorded {
+        /// What went wrong.
+        why: String,
+    },
     /// A call brought answers, and no turn waits for them.
     #[error("the call only brings answers, and no turn waits for them")]
     NothingWaits,
@@ -214,6 +220,7 @@ impl Error {
             Self::Overloaded { .. } => "overloaded",
             Self::Prompt(err) => err.code(),
             Self::InputRefused { .. } => "input_refused",
+            Self::NotRecorded { .. } => "not_recorded",
             Self::NothingWaits => "nothing_waits",
             Self::Compaction { .. } => "compaction",
             Self::Busy { .. } => "thread_busy",

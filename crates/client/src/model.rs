@@ -31,7 +31,7 @@ use crate::compaction::{Compaction, compact};
 use crate::error::Error;
 use crate::interrupts::Interrupts;
 use crate::tools::ToolSet;
-use crate::turn::{Adoption, Deadlines, Turn, TurnRequest};
+use crate::turn::{Adoption, Deadlines, StartRecorder, Turn, TurnRequest};
 
 pub use self::answers::approval_answer;
 pub use self::input::{InputFilter, Unfiltered};
@@ -88,6 +88,8 @@ pub struct ModelSettings {
     pub threads: Arc<dyn Threads>,
     /// What of a prompt's input goes to the worker.
     pub input: Arc<dyn InputFilter>,
+    /// Who writes down that a turn is asked for.
+    pub recorder: Option<Arc<dyn StartRecorder>>,
 }
 
 impl Default for ModelSettings {
@@ -103,6 +105,7 @@ impl Default for ModelSettings {
             strict_compaction: false,
             threads: Arc::new(OnDemand),
             input: Arc::new(Unfiltered),
+            recorder: None,
         }
     }
 }
@@ -253,6 +256,7 @@ impl LanguageModel {
             deadlines: self.settings.deadlines,
             answerer: self.staff(&plan.dynamic_tools),
             interrupts: self.settings.interrupts.clone(),
+            recorder: self.settings.recorder.clone(),
         };
         let turn = self.server.start_turn(request).await?;
         Ok(Call { turn: Step::new(turn, self.parked.clone()), opened })

@@ -15,6 +15,8 @@ mod questions;
 
 mod reattach;
 
+mod recorder;
+
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -103,6 +105,8 @@ pub struct TurnRequest {
     pub answerer: Arc<dyn Answerer>,
     /// Where its questions are recorded, to be answered by token.
     pub interrupts: Interrupts,
+    /// Who writes down that it is asked for.
+    pub recorder: Option<Arc<dyn StartRecorder>>,
 }
 
 impl TurnRequest {
@@ -120,6 +124,7 @@ impl TurnRequest {
             deadlines: Deadlines::default(),
             answerer: answerer::refuse(),
             interrupts: Interrupts::default(),
+            recorder: None,
         }
     }
 }
@@ -131,6 +136,7 @@ impl std::fmt::Debug for TurnRequest {
 }
 
 pub use self::adopt::Adoption;
+pub use self::recorder::StartRecorder;
 
 /// A running turn.
 #[derive(Debug)]
@@ -173,12 +179,18 @@ impl Turn {
         if request.raw_chunks {
             server.switchboard().want_raw(&thread_id);
         }
-        let params = TurnStart {
+        let mut params = TurnStart {
             thread_id: thread_id.clone(),
             input: request.input,
             settings: request.settings,
         };
         let attached = server.attach(&thread_id).await?;
+        if let Some(recorder) = &request.recorder {
+            // What cannot be sent is not recorded as if it had been.
+            server.check_open().await?;
+            let mark = recorder::mark(&mut params.settings, &**recorder);
+            recorder.record(thread_id.clone(), mark).await?;
+        }
         let opened = server.open_turn(method, &params, request.deadlines.start).await?;
         let turn_id = opened.turn.id;
         let mut context = TurnContext::new(thread_id.clone(), turn_id.clone());

@@ -39,6 +39,53 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// Both together; what only one tells is taken from that.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let (read, more_read) = (&self.input_tokens, &other.input_tokens);
+        let (written, more_written) = (&self.output_tokens, &other.output_tokens);
+        Self {
+            input_tokens: InputTokens {
+                total: sum(read.total, more_read.total),
+                no_cache: sum(read.no_cache, more_read.no_cache),
+                cache_read: sum(read.cache_read, more_read.cache_read),
+                cache_write: sum(read.cache_write, more_read.cache_write),
+            },
+            output_tokens: OutputTokens {
+                total: sum(written.total, more_written.total),
+                text: sum(written.text, more_written.text),
+                reasoning: sum(written.reasoning, more_written.reasoning),
+            },
+            raw: sum_raw(self.raw.as_ref(), other.raw.as_ref()),
+        }
+    }
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The provider's numbers, name by name; of what is no number, the later.
+fn sum_raw(one: Option<&Value>, other: Option<&Value>) -> Option<Value> {
+    let (Some(Value::Object(one)), Some(Value::Object(other))) = (one, other) else {
+        return other.or(one).cloned();
+    };
+    let mut all = one.clone();
+    for (name, value) in other {
+        let before = one.get(name).and_then(Value::as_u64);
+        let value = match (before, value.as_u64()) {
+            (Some(before), Some(after)) => Value::from(before.saturating_add(after)),
+            _ => value.clone(),
+        };
+        all.insert(name.clone(), value);
+    }
+    Some(Value::Object(all))
+}
+
 /// What was read, in Codex's way of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputCounts {

@@ -165,6 +165,7 @@ impl Error {
             Self::WrongTokens { .. } => "too_many_wrong_tokens",
             Self::TooLong { .. } => "message_too_long",
             Self::Stopping => "stopping",
+            Self::Store(err) if err.is_passing() => "store_unwritable",
             Self::Store(_) => "store",
             Self::Client(err) => err.code(),
             Self::Prompt(err) => err.code(),
@@ -191,6 +192,7 @@ impl Error {
             Self::Limit { .. } | Self::WrongTokens { .. } => 429,
             Self::TooLong { .. } | Self::Client(Client::MessageTooLong { .. }) => 413,
             Self::Full { .. } | Self::Stopping => 503,
+            Self::Store(err) if err.is_passing() => 503,
             Self::Client(err) => match err {
                 Client::Prompt(_) | Client::InputRefused { .. } => 422,
                 Client::Busy { .. } | Client::NothingWaits | Client::ThreadHeld { .. } => 409,
@@ -236,6 +238,9 @@ impl Error {
             Self::KeyReused(_) => "use another key for another request",
             Self::Client(err) => return err.hint(),
             Self::Prompt(err) => return err.hint(),
+            Self::Store(StoreError::Unwritable(_)) => {
+                "make room on the disk of the data folder; what waits is written then"
+            }
             Self::Store(StoreError::Newer { .. }) => "use a newer bindery, or another data folder",
             Self::Store(StoreError::Key { .. }) => {
                 "name the right file with `[store] key_file`; without it, tenants' secrets are lost"
@@ -251,6 +256,7 @@ impl Error {
         let wait = match self {
             Self::Limit { retry_after, .. } => *retry_after,
             Self::Full { .. } => Some(FULL_RETRY),
+            Self::Store(err) if err.is_passing() => Some(FULL_RETRY),
             Self::WrongTokens { retry_after } => Some(*retry_after),
             Self::Client(
                 Client::PoolBusy { retry_after, .. } | Client::BackOff { retry_after, .. },

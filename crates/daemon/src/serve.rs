@@ -31,7 +31,7 @@ use crate::http::{self, app::App};
 use crate::interrupts::{Desk, Hooks};
 use crate::private::{make_file, make_folder, remove_old_token, restrict_data};
 use crate::store::sqlite::{Sqlite, Sync};
-use crate::store::{Change, Store};
+use crate::store::{Change, Store, WriteProbe};
 use crate::tenant::{Policy, Role, Roles, Tenant, TenantSettings, Tenants};
 use crate::turns::{Runner, RunnerParts};
 use crate::workers::{Program, Workers, memory, tenant_watch};
@@ -122,6 +122,7 @@ impl Server {
             body_budget,
             config,
             store,
+            write_probe: WriteProbe::default(),
             tenants,
             runner,
             desk,

@@ -6,6 +6,8 @@
 
 mod change;
 
+mod probe;
+
 mod record;
 
 pub mod sqlite;
@@ -16,6 +18,7 @@ use futures_util::future::BoxFuture;
 use thiserror::Error;
 
 pub use self::change::{Change, TurnEnd};
+pub use self::probe::WriteProbe;
 pub use self::record::{
     Chunk, Delivery, DeliveryCounts, InterruptRow, InterruptState, ThreadRow, TokenRow, TurnKind,
     TurnRow, TurnState, UnfinishedTurn, WorkerRow,
@@ -49,12 +52,31 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// Nothing can be written or read now: the disk is full, or fails. It may be so no more later.
+    #[error("the store cannot be written: {0}")]
+    Unwritable(String),
     /// The database failed.
     #[error("the store failed: {0}")]
     Database(String),
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
+}
+
+impl StoreError {
+    /// Whether the same may be done later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Unwritable(_))
+    }
+
+    /// The same error for another who waits.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Unwritable(why) => Self::Unwritable(why.clone()),
+            Self::Conflict(why) => Self::Conflict(why.clone()),
+            other => Self::Database(other.to_string()),
+        }
+    }
 }
 
 /// What a read or write of the store gives.

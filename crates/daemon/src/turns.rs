@@ -1,17 +1,26 @@
 //! The runner: owns turns from the queue to their end, their log, and those who read it.
 //!
 //! Turns belong to the server. A thread runs one at a time, in the order they were asked for
-//! (`lane`); a turn is opened on a worker, or taken over from a daemon that is gone (`open`); its
-//! parts are kept, then shown (`flow`, `log`), for as long as its folder is where it was
-//! (`confine`); in the end it has exactly one `end` event (`close`).
+//! (`lane`); a turn begins once, whichever daemon asks for it (`begin`, `recorder`, `find`); it is
+//! opened on a worker, or taken over from a daemon that is gone (`open`); its parts are kept, then
+//! shown (`flow`, `log`), when there is room for them (`hold`), for as long as its folder is where
+//! it was (`confine`); in the end it has exactly one `end` event (`close`).
+
+mod begin;
 
 mod call;
 
 mod close;
 
+mod compact;
+
 mod confine;
 
+mod find;
+
 mod flow;
+
+mod hold;
 
 mod lane;
 
@@ -21,11 +30,14 @@ pub mod log;
 
 mod open;
 
+mod recorder;
+
 mod recover;
 
 mod take_over;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bindery_client::interrupts::Interrupts;
@@ -34,10 +46,13 @@ use bindery_core::interrupt::Answer;
 use bindery_core::wire::app_server::input::UserInput;
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use uuid::Uuid;
 
+use self::begin::STARTING;
 use self::lane::Lane;
 use self::log::{Log, Reader};
 use crate::clock;
@@ -88,6 +103,8 @@ pub(crate) struct Inner {
     rooms: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Set when turns are to be let go.
     stop: CancellationToken,
+    /// Turns that the backend was asked for, and whose names there are not kept yet.
+    starting: TaskTracker,
     tasks: TaskTracker,
 }
 
@@ -101,6 +118,10 @@ pub(crate) struct Live {
     /// How the worker that ran it before us has ended, if it has.
     pub(crate) gone: Option<String>,
     control: Mutex<Option<TurnControl>>,
+    /// The backend may have been asked for it.
+    asked: AtomicBool,
+    /// Held while it is being asked.
+    start: Mutex<Option<TaskTrackerToken>>,
 }
 
 impl Live {
@@ -111,7 +132,32 @@ impl Live {
             stop: CancellationToken::new(),
             gone: None,
             control: Mutex::default(),
+            asked: AtomicBool::new(turn.mark.is_some() || turn.backend_turn.is_some()),
+            start: Mutex::default(),
         }
+    }
+
+    /// Whether the backend may have been asked for it.
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    fn set_asked(&self, asked: bool) {
+        self.asked.store(asked, Ordering::SeqCst);
+    }
+
+    /// From now on whoever stops us waits for its start.
+    fn enter_start(&self, starts: &TaskTracker) {
+        *lock(&self.start) = Some(starts.token());
+    }
+
+    /// Its start is over, one way or another.
+    fn leave_start(&self) {
+        drop(lock(&self.start).take());
+    }
+
+    fn is_starting(&self) -> bool {
+        lock(&self.start).is_some()
     }
 
     /// Steers and stops it, once it runs.
@@ -149,6 +195,7 @@ impl Runner {
             lanes: Mutex::default(),
             rooms: Mutex::default(),
             stop: CancellationToken::new(),
+            starting: TaskTracker::new(),
             tasks: TaskTracker::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -259,6 +306,11 @@ impl Runner {
         self.inner.live().len()
     }
 
+    /// Why turns are held, if any is.
+    pub fn held(&self) -> Option<String> {
+        self.inner.live().values().find_map(|live| live.log.held())
+    }
+
     /// The webhooks.
     pub fn hooks(&self) -> &Hooks {
         &self.inner.hooks
@@ -269,9 +321,14 @@ impl Runner {
         &self.inner.workers
     }
 
-    /// Takes no more turns, and lets those that run go: they run on in their workers.
+    /// Takes no more turns, and lets those that run go: they run on in their workers. Those that the
+    /// backend was just asked for are waited for, until it is kept where they are.
     pub async fn stop(&self) {
         self.inner.stop.cancel();
+        self.inner.starting.close();
+        if timeout(STARTING, self.inner.starting.wait()).await.is_err() {
+            tracing::warn!("turns that are being started are left to the next daemon to find");
+        }
         self.inner.workers.let_go().await;
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
@@ -319,6 +376,7 @@ fn row(tenant: &Tenant, thread: &ThreadRow, new: NewTurn) -> TurnRow {
         request: new.request,
         key: new.key,
         digest,
+        mark: None,
         backend_turn: None,
         error: None,
         resumable: false,

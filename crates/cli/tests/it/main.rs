@@ -82,6 +82,12 @@ mod daemon;
 mod serve;
 
 #[cfg(target_os = "linux")]
+mod starts;
+
+#[cfg(target_os = "linux")]
+mod durability;
+
+#[cfg(target_os = "linux")]
 mod receiver;
 
 #[cfg(target_os = "linux")]

@@ -62,6 +62,23 @@ impl Web {
         timeout(HANG, asking).await.expect("the server does not answer")
     }
 
+    /// Asks a server that may end meanwhile; none if no whole answer came.
+    pub(crate) async fn try_post(
+        &self,
+        path: &str,
+        body: &Value,
+        headers: &[(&str, &str)],
+    ) -> Option<(u16, Value)> {
+        let mut head = self.head("POST", path) + "content-type: application/json\r\n";
+        headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+        let asking = async {
+            let (status, mut lines) =
+                self.try_exchange(head, body.to_string().as_bytes()).await.ok()?;
+            Some((status, serde_json::from_str(&lines.all().await).ok()?))
+        };
+        timeout(HANG, asking).await.expect("the server does not answer")
+    }
+
     /// Follows a turn after this event.
     pub(crate) async fn follow(&self, turn: &str, after: u64) -> Events {
         let path = format!("/v1/turns/{turn}/events");
@@ -116,15 +133,19 @@ impl Web {
         self.exchange(head, body.as_bytes()).await
     }
 
-    async fn exchange(&self, mut head: String, body: &[u8]) -> (u16, Lines) {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
+    async fn exchange(&self, head: String, body: &[u8]) -> (u16, Lines) {
+        self.try_exchange(head, body).await.unwrap()
+    }
+
+    async fn try_exchange(&self, mut head: String, body: &[u8]) -> std::io::Result<(u16, Lines)> {
+        let mut stream = TcpStream::connect(self.address).await?;
         head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
-        stream.write_all(&[head.as_bytes(), body].concat()).await.unwrap();
+        stream.write_all(&[head.as_bytes(), body].concat()).await?;
         let mut reader = BufReader::new(stream);
         let (mut status, mut chunked) = (0, false);
         loop {
             let mut line = String::new();
-            reader.read_line(&mut line).await.unwrap();
+            reader.read_line(&mut line).await?;
             let line = line.trim().to_ascii_lowercase();
             if line.is_empty() {
                 break;
@@ -134,7 +155,7 @@ impl Web {
             }
             chunked |= line == "transfer-encoding: chunked";
         }
-        (status, Lines { reader, chunked, rest: Vec::new(), over: false, in_order: false })
+        Ok((status, Lines { reader, chunked, rest: Vec::new(), over: false, in_order: false }))
     }
 }
 
@@ -228,6 +249,22 @@ impl Events {
                 return all;
             }
         }
+    }
+
+    /// Why what comes next is held back, once it is.
+    pub(crate) async fn held(&mut self) -> Value {
+        let reading = async {
+            let mut named = false;
+            while let Some(line) = self.lines.line().await {
+                match line.trim_end().split_once(": ") {
+                    Some(("event", event)) => named = event == "held",
+                    Some(("data", data)) if named => return serde_json::from_str(data).unwrap(),
+                    _ => {}
+                }
+            }
+            panic!("the stream ended")
+        };
+        timeout(HANG, reading).await.expect("nobody says that it is held")
     }
 
     /// Events to the end, and whether that was one: a connection may also break.

@@ -14,7 +14,7 @@ use super::wrong_tokens::WrongTokens;
 use crate::config::Config;
 use crate::front::Fronts;
 use crate::interrupts::Desk;
-use crate::store::Store;
+use crate::store::{Store, WriteProbe};
 use crate::tenant::Tenants;
 use crate::turns::Runner;
 
@@ -25,6 +25,8 @@ pub struct App {
     pub config: Arc<Config>,
     /// What is kept.
     pub store: Arc<dyn Store>,
+    /// Whether that can be written.
+    pub write_probe: WriteProbe,
     /// Who may speak.
     pub tenants: Tenants,
     /// Who runs turns.

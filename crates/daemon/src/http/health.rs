@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::app::App;
 use super::body::json;
 use crate::error::Error;
+use crate::store::StoreError;
 
 /// How the server stands.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -28,7 +29,7 @@ pub async fn live() -> Response {
     json(StatusCode::OK, &OK)
 }
 
-/// The store answers too, and the server is not about to stop.
+/// The store answers and can be written, and the server is not about to stop.
 #[utoipa::path(get, path = "/readyz", tag = "server",
     security(()), responses((status = 200, body = Health)))]
 pub async fn ready(State(app): State<App>) -> Result<Response, Error> {
@@ -36,5 +37,9 @@ pub async fn ready(State(app): State<App>) -> Result<Response, Error> {
         return Err(Error::Stopping);
     }
     app.tenants.list().await?;
+    app.write_probe.check(&*app.store).await?;
+    if let Some(why) = app.runner.held() {
+        return Err(StoreError::Unwritable(why).into());
+    }
     Ok(json(StatusCode::OK, &OK))
 }

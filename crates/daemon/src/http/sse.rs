@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::token_watch::WatchedStream;
 use crate::error::Error;
-use crate::turns::log::{Event, Reader};
+use crate::turns::log::{Event, News, Reader};
 
 /// The number after which a reader wants to go on.
 pub fn last_event_id(headers: &HeaderMap, query: Option<u64>) -> Result<u64, Error> {
@@ -50,11 +50,12 @@ impl Stream {
         tokio::select! {
             biased;
             () = self.watched.ended() => None,
-            next = self.reader.next() => match next {
-                Ok(Some(events)) => {
+            next = self.reader.next_or_held() => match next {
+                Ok(Some(News::Events(events))) => {
                     self.waiting.extend(events);
                     Some(joined(&mut self.waiting))
                 }
+                Ok(Some(News::Held(why))) => Some(held(&why)),
                 Ok(None) => None,
                 Err(err) => {
                     tracing::error!(%err, "a stream broke off");
@@ -64,6 +65,12 @@ impl Stream {
             () = sleep(self.quiet) => Some(Bytes::from_static(b": alive\n\n")),
         }
     }
+}
+
+/// An event without a number: it is not kept, and a reader that comes back does not get it again.
+fn held(why: &str) -> Bytes {
+    let data = serde_json::json!({ "code": "store_unwritable", "message": why });
+    format!("event: held\ndata: {data}\n\n").into()
 }
 
 /// One write for what is there.

@@ -44,6 +44,13 @@ pub enum Change {
         /// When.
         at: Millis,
     },
+    /// The backend has nothing under the name it gave a thread.
+    UnbindThread {
+        /// The thread.
+        thread: String,
+        /// When.
+        at: Millis,
+    },
     /// Somebody has a part in a thread.
     AddContributor {
         /// The thread.
@@ -93,6 +100,13 @@ pub enum Change {
         turn: String,
         /// When.
         at: Millis,
+    },
+    /// The backend is about to be asked for a running turn, which carries this mark there.
+    MarkTurn {
+        /// The turn.
+        turn: String,
+        /// The mark.
+        mark: String,
     },
     /// The backend's name for a running turn is known.
     BindTurn {
@@ -184,6 +198,11 @@ pub enum Change {
         at: Millis,
         /// It was called once more before.
         tried: bool,
+    },
+    /// Writes the time, to see whether anything can be written.
+    Probe {
+        /// The time.
+        at: Millis,
     },
     /// Forgets the events of turns that ended before this time, and deliveries given up before it.
     Forget {

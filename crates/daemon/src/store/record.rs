@@ -114,6 +114,9 @@ pub struct TurnRow {
     pub key: Option<String>,
     /// SHA-256 of what was asked under that name.
     pub digest: Option<String>,
+    /// What its first message carries in the backend, once that may have been asked for it; empty
+    /// for a turn of a version that marked none.
+    pub mark: Option<String>,
     /// The backend's name for it, once it runs.
     pub backend_turn: Option<String>,
     /// Why it failed: `{code, message}`.

@@ -270,6 +270,23 @@ fn connect(path: &Path, sync: Sync) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
+/// Whether it is for want of something outside, which may come back.
+fn is_passing(code: rusqlite::ErrorCode) -> bool {
+    use rusqlite::ErrorCode::{
+        CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, OutOfMemory, ReadOnly, SystemIoFailure,
+    };
+    matches!(
+        code,
+        CannotOpen
+            | DatabaseBusy
+            | DatabaseLocked
+            | DiskFull
+            | OutOfMemory
+            | ReadOnly
+            | SystemIoFailure
+    )
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(err: rusqlite::Error) -> Self {
         match &err {
@@ -277,6 +294,9 @@ impl From<rusqlite::Error> for StoreError {
                 if code.code == rusqlite::ErrorCode::ConstraintViolation =>
             {
                 Self::Conflict(message.clone().unwrap_or_else(|| err.to_string()))
+            }
+            rusqlite::Error::SqliteFailure(code, _) if is_passing(code.code) => {
+                Self::Unwritable(err.to_string())
             }
             rusqlite::Error::FromSqlConversionFailure(..) => Self::Damaged(err.to_string()),
             _ => Self::Database(err.to_string()),

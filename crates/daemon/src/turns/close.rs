@@ -6,7 +6,7 @@ use bindery_core::part::Part;
 use bindery_core::usage::{FinishReason, Unified, Usage};
 use serde_json::{Value, json};
 
-use super::flow::Flow;
+use super::flow::{Flow, used};
 use super::log::Kind;
 use super::{Inner, Live};
 use crate::clock;
@@ -17,19 +17,22 @@ use crate::store::{Change, TurnEnd, TurnRow, TurnState};
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
     reason: Unified,
-    usage: Usage,
 }
 
 impl Ending {
     /// The end that a part is; none for what ends only a step.
     pub(super) fn of(part: &Part) -> Option<Self> {
-        let Part::Finish { usage, finish_reason, .. } = part else { return None };
+        let Part::Finish { finish_reason, .. } = part else { return None };
         let reason = finish_reason.unified;
-        (reason != Unified::ToolCalls).then(|| Self { reason, usage: usage.clone() })
+        (reason != Unified::ToolCalls).then_some(Self { reason })
+    }
+
+    pub(super) fn success() -> Self {
+        Self { reason: Unified::Stop }
     }
 
     fn failure() -> Self {
-        Self { reason: Unified::Error, usage: Usage::default() }
+        Self { reason: Unified::Error }
     }
 
     fn state(&self, failed: bool) -> TurnState {
@@ -51,6 +54,7 @@ impl Flow<'_> {
         thread_usage: Option<Value>,
         why: &str,
     ) -> Result<(), Error> {
+        self.used = self.used.plus(&used(parts));
         let state = match self.confinement.is_broken() {
             true => TurnState::Failed,
             false => ending.state(self.error.is_some()),
@@ -65,7 +69,7 @@ impl Flow<'_> {
             state,
             error: error.clone(),
             resumable,
-            usage: Some(json!(ending.usage)),
+            usage: Some(json!(self.used)),
             at,
         };
         let mut changes = vec![
@@ -98,6 +102,8 @@ impl Flow<'_> {
     /// The worker is gone, and the turn with it.
     pub(super) async fn lost(mut self, last: Vec<Part>, why: &str) -> Result<(), Error> {
         let message = format!("the worker ended: {why}");
+        let last =
+            if last.is_empty() { self.last_words(Unified::Error, "worker_gone") } else { last };
         self.error = Some(json!({ "message": message, "kind": "worker_gone" }));
         let last = blamed(last, &message);
         let ending = last.last().and_then(Ending::of).unwrap_or_else(Ending::failure);
@@ -109,33 +115,23 @@ impl Flow<'_> {
         tracing::warn!(turn = self.scene.turn.id, %err, "the turn does not run");
         let error = json!({ "message": err.to_string(), "kind": err.code(), "hint": err.hint() });
         self.error = Some(error.clone());
-        let mut parts = Vec::new();
-        if self.scene.live.log.last() == 0 {
-            parts.push(Part::StreamStart { warnings: Vec::new() });
-        }
-        parts.push(Part::Error { error });
-        parts.push(finish(Unified::Error, err.code()));
+        let mut parts = self.last_words(Unified::Error, err.code());
+        parts.insert(parts.len() - 1, Part::Error { error });
         self.end(&parts, Ending::failure(), None, &err.to_string()).await
     }
 
-    /// A compaction: nothing is told of it but how it ended.
-    pub(super) async fn compact(mut self, lost: bool) -> Result<(), Error> {
-        if lost {
-            let message = "the daemon ended while the thread was compacted".to_owned();
-            return self.fail(&Error::Conflict { code: "lost_at_start", message }).await;
-        }
-        let compacted = tokio::select! {
-            biased;
-            () = self.inner.stopping() => return Ok(()),
-            compacted = self.inner.compact(self.scene) => compacted,
-        };
-        if let Err(err) = compacted {
-            return self.fail(&err).await;
-        }
-        let start = Part::StreamStart { warnings: Vec::new() };
-        let finish = finish(Unified::Stop, "completed");
-        let ending = Ending { reason: Unified::Stop, usage: Usage::default() };
-        self.end(&[start, finish], ending, None, "the turn has ended").await
+    /// Somebody wanted the turn stopped before the backend was asked for it.
+    pub(super) async fn withdraw(mut self) -> Result<(), Error> {
+        let parts = self.last_words(Unified::Interrupted, "withdrawn");
+        let ending = Ending { reason: Unified::Interrupted };
+        self.end(&parts, ending, None, "the turn was stopped").await
+    }
+
+    /// The end of a turn of which the backend has told nothing, or nothing more.
+    fn last_words(&self, reason: Unified, raw: &str) -> Vec<Part> {
+        let silent = self.scene.live.log.last() == 0;
+        let start = silent.then(|| Part::StreamStart { warnings: Vec::new() });
+        start.into_iter().chain([finish(reason, raw)]).collect()
     }
 }
 
@@ -145,7 +141,6 @@ pub(super) async fn withdraw(inner: &Arc<Inner>, turn: &TurnRow, live: &Live) ->
     if row.is_none_or(|row| row.state != TurnState::Queued) {
         return Ok(());
     }
-    inner.leave(&turn.thread, &turn.id);
     let state = TurnState::Interrupted;
     let parts =
         [Part::StreamStart { warnings: Vec::new() }, finish(Unified::Interrupted, "withdrawn")];
@@ -159,16 +154,27 @@ pub(super) async fn withdraw(inner: &Arc<Inner>, turn: &TurnRow, live: &Live) ->
     let at = clock::now();
     let end =
         TurnEnd { turn: turn.id.clone(), state, error: None, resumable: true, usage: None, at };
-    inner.store.commit(vec![append, Change::EndTurn(Box::new(end))]).await?;
+    match inner.store.commit(vec![append, Change::EndTurn(Box::new(end))]).await {
+        // It stays in its lane, and is ended there when its turn comes.
+        Err(err) if err.is_passing() => return Ok(()),
+        outcome => drop(outcome?),
+    }
+    inner.leave(&turn.thread, &turn.id);
     live.log.show(shown);
     inner.live().remove(&turn.id);
     Ok(())
 }
 
-impl Inner {
-    /// Set when turns are to be let go.
-    pub(super) async fn stopping(&self) {
-        self.stop.cancelled().await;
+/// Ends a turn that could not be run for a reason of ours: every turn ends.
+pub(super) async fn abandon(inner: &Inner, tenant: &str, turn: &str, err: &Error) {
+    let live = inner.live().get(turn).cloned();
+    let (Some(live), Ok(Some(row))) = (live, inner.store.turn(tenant, turn).await) else { return };
+    let scene = inner.scene(tenant, &row.thread, turn).await;
+    if let Ok(Some(scene)) = scene
+        && let Ok(flow) = Flow::new(inner, &scene, &scene.turn.request).await
+        && let Err(err) = flow.fail(err).await
+    {
+        tracing::error!(turn, %err, last = live.log.last(), "a turn could not be ended");
     }
 }
 
@@ -193,7 +199,7 @@ fn blamed(mut last: Vec<Part>, message: &str) -> Vec<Part> {
     last
 }
 
-fn finish(reason: Unified, raw: &str) -> Part {
+pub(super) fn finish(reason: Unified, raw: &str) -> Part {
     Part::Finish {
         usage: Usage::default(),
         finish_reason: FinishReason::new(reason, raw),

@@ -8,30 +8,29 @@ use bindery_client::turn::Turn;
 use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::{Answer, Ask};
 use bindery_core::part::{Part, pace};
+use bindery_core::usage::Usage;
 use futures_util::FutureExt as _;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::sleep;
-use tracing::Instrument as _;
 
 use super::Inner;
 use super::close::Ending;
 use super::confine::Confinement;
-use super::lane::Job;
 use super::log::Kind;
-use super::open::{Opened, Scene, thread_usage};
+use super::open::{Opened, Scene, thread_usage, told};
 use crate::clock::{self, Millis};
 use crate::error::Error;
-use crate::store::{Change, InterruptRow, InterruptState, TurnKind};
+use crate::store::{Change, InterruptRow, InterruptState};
 
 /// Parts that are kept in one go, at most.
 const BURST: usize = 128;
 
-/// How long a turn may wait for memory to begin in.
-const PATIENCE: Duration = Duration::from_secs(10 * 60);
-
 /// A connection that lasts so long is none that is lost again and again.
 const LASTING: Duration = Duration::from_secs(10);
+
+/// What a question is told that was not answered in time.
+const LATE: &str = "nobody answered in time";
 
 /// A turn on its way.
 pub(super) struct Flow<'a> {
@@ -48,11 +47,17 @@ pub(super) struct Flow<'a> {
     pub(super) error: Option<serde_json::Value>,
     pub(super) confinement: Confinement,
     stopping: bool,
+    /// Tokens of its steps so far.
+    pub(super) used: Usage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Open,
+    /// Its answer is on its way.
+    Answered,
+    /// Too late to be answered; the worker is told so when it asks again.
+    Expired,
     Closed,
 }
 
@@ -66,77 +71,24 @@ enum Cut {
     Stopping,
 }
 
-impl Inner {
-    /// Runs one turn to its end, or until we stop.
-    pub(super) async fn run(&self, tenant: &str, thread: &str, job: &Job) -> Result<(), Error> {
-        let Some(row) = self.store.tenant(tenant).await? else { return Ok(()) };
-        // Nothing of the turn is in memory while it waits.
-        let admission = async {
-            let room = self.room(&row).acquire_owned().await;
-            let limit = row.settings.limits.request_bytes;
-            let share = self.body_budget.share(tenant, limit, job.bytes, PATIENCE).await;
-            (room, share)
-        };
-        let (_permit, share) = tokio::select! {
-            biased;
-            () = self.stop.cancelled() => return Ok(()),
-            admitted = admission => admitted,
-        };
-        let Some(mut scene) = self.scene(tenant, thread, &job.turn).await? else { return Ok(()) };
-        // Needed to begin with; whoever takes the turn over later reads it again.
-        let request = std::mem::take(&mut scene.turn.request);
-        if !job.adopt {
-            let start = Change::StartTurn { turn: job.turn.clone(), at: clock::now() };
-            // Withdrawn meanwhile.
-            if self.store.commit(vec![start]).await? != [true] {
-                return Ok(());
-            }
-        }
-        let flow = Flow::new(self, &scene, &request).await?;
-        if let Some(err) = flow.confinement.broken().filter(|_| !job.adopt) {
-            return flow.fail(&err).await;
-        }
-        if scene.turn.kind == TurnKind::Compact {
-            return flow.compact(job.adopt).await;
-        }
-        let call = tracing::debug_span!(
-            "worker.call",
-            otel.kind = "client",
-            worker.backend = scene.thread.backend,
-            turn.adopted = job.adopt,
-        );
-        let opening = async {
-            let share = share?;
-            let opened = match job.adopt {
-                true => self.adopt(&scene, request).await,
-                false => self.open(&scene, request).await,
-            };
-            drop(share);
-            opened
-        };
-        let opening = opening.instrument(call);
-        let opened = tokio::select! {
-            biased;
-            opened = opening => opened,
-            // What was not opened yet is left to the next daemon, which will say that it was lost.
-            () = self.stop.cancelled() => return Ok(()),
-        };
-        match opened {
-            Ok(opened) => flow.run(opened).await,
-            Err(_) if self.stop.is_cancelled() => Ok(()),
-            Err(err) => flow.fail(&err).await,
-        }
-    }
-}
-
 impl<'a> Flow<'a> {
-    async fn new(
+    pub(super) async fn new(
         inner: &'a Inner,
         scene: &'a Scene,
         request: &serde_json::Value,
     ) -> Result<Self, Error> {
         let asked = inner.asked(&scene.turn.id).await?.into_iter();
-        let known = asked.map(|row| (row.interrupt.id, (Standing::Open, row.deadline))).collect();
+        let standing = |row: &InterruptRow| match row.state {
+            InterruptState::Expired => Standing::Expired,
+            InterruptState::Answered => Standing::Answered,
+            _ => Standing::Open,
+        };
+        let known = asked.map(|row| (row.interrupt.id.clone(), (standing(&row), row.deadline)));
+        let known = known.collect();
+        let used = match scene.turn.last {
+            0 => Usage::default(),
+            _ => used(&told(&*inner.store, &scene.turn.id).await?),
+        };
         let hooked = scene.tenant.settings.tools.iter().map(|tool| tool.name.clone()).collect();
         Ok(Self {
             inner,
@@ -148,10 +100,11 @@ impl<'a> Flow<'a> {
             error: None,
             confinement: Confinement::of(inner, scene, request),
             stopping: false,
+            used,
         })
     }
 
-    async fn run(mut self, opened: Opened) -> Result<(), Error> {
+    pub(super) async fn run(mut self, opened: Opened) -> Result<(), Error> {
         let (mut opened, mut attempt) = (opened, 0);
         loop {
             let since = Instant::now();
@@ -180,22 +133,22 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Writes down what the backend calls the thread and the turn.
+    /// Writes down what the backend calls the turn; what it calls the thread is known since it was
+    /// asked for the turn.
     async fn bind(&self, turn: &Turn) -> Result<(), Error> {
         self.scene.live.set_control(turn.control());
-        let (thread, row) = (&self.scene.thread, &self.scene.turn);
-        let mut changes = Vec::new();
-        if thread.session.is_none() {
-            let session = turn.thread_id().to_string();
-            let (thread, at) = (thread.id.clone(), clock::now());
-            changes.push(Change::BindThread { thread, session, at });
-        }
+        let row = &self.scene.turn;
         if row.backend_turn.is_none() {
             let backend_turn = turn.turn_id().to_string();
-            changes.push(Change::BindTurn { turn: row.id.clone(), backend_turn });
+            self.commit(vec![Change::BindTurn { turn: row.id.clone(), backend_turn }]).await?;
         }
-        self.inner.store.commit(changes).await?;
+        self.scene.live.leave_start();
         Ok(())
+    }
+
+    /// Commits, as soon as that can be done.
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<bool>, Error> {
+        self.inner.holder().commit(&self.scene.live, changes).await
     }
 
     async fn pump(&mut self, turn: &mut Turn) -> Result<Cut, Error> {
@@ -253,6 +206,7 @@ impl<'a> Flow<'a> {
         parts: &[Part],
         more: Vec<(Kind, String)>,
     ) -> Result<(), Error> {
+        self.used = self.used.plus(&used(parts));
         self.keep_with(parts, more, Vec::new()).await
     }
 
@@ -284,7 +238,7 @@ impl<'a> Flow<'a> {
         };
         if !changes.is_empty() {
             let told = changes.iter().any(|change| matches!(change, Change::AddDelivery(_)));
-            self.inner.store.commit(changes).await?;
+            self.commit(changes).await?;
             if told {
                 self.inner.hooks.wake();
             }
@@ -325,16 +279,19 @@ impl<'a> Flow<'a> {
                     changes.extend(self.inner.hooks.opened(&self.scene.tenant, &row)?);
                     changes.push(Change::OpenInterrupt(Box::new(row)));
                 }
-                (State::Open, Some(Standing::Open)) => {
+                (State::Open, Some(Standing::Open | Standing::Answered)) => {
                     // Asked again after a take-over; it may have been answered meanwhile.
                     let row = self.inner.store.interrupt(&text).await?;
                     deliver.extend(row.and_then(|row| row.answer).map(|answer| (token, answer)));
                 }
-                (State::Delivered(_), Some(Standing::Open)) => {
+                (State::Open, Some(Standing::Expired)) => {
+                    deliver.push((token, Answer::refusal(&record.interrupt.ask, LATE)));
+                }
+                (State::Delivered(_), Some(Standing::Open | Standing::Answered)) => {
                     self.known.insert(token, (Standing::Closed, 0));
                     changes.push(Change::DeliverInterrupt { token: text });
                 }
-                (State::Over(why), Some(Standing::Open)) => {
+                (State::Over(why), Some(Standing::Open | Standing::Answered)) => {
                     self.known.insert(token, (Standing::Closed, 0));
                     let (state, why, at) = (InterruptState::Over, why.clone(), clock::now());
                     changes.push(Change::CloseInterrupt { token: text, state, why, at });
@@ -388,22 +345,21 @@ impl<'a> Flow<'a> {
         let tokens: Vec<ApprovalId> =
             self.known.iter().filter(|(_, known)| late(known)).map(|(t, _)| t.clone()).collect();
         for token in tokens {
-            self.known.insert(token.clone(), (Standing::Closed, 0));
-            let why = "nobody answered in time";
             let close = Change::CloseInterrupt {
                 token: token.to_string(),
                 state: InterruptState::Expired,
-                why: why.to_owned(),
+                why: LATE.to_owned(),
                 at: now,
             };
-            if self.inner.store.commit(vec![close]).await? == [true]
-                && let Some(record) = self.scene.live.interrupts.get(&token)
-            {
-                let refusal = Answer::refusal(&record.interrupt.ask, why);
-                let _ = self.scene.live.interrupts.answer(&token, refusal);
-            }
+            // An answer that was quicker is delivered when the worker asks again.
+            let standing = match self.commit(vec![close]).await? == [true] {
+                true => Standing::Expired,
+                false => Standing::Answered,
+            };
+            self.known.insert(token, (standing, 0));
         }
-        Ok(())
+        // A worker that has not asked again yet, after a daemon's end, is told when it does.
+        self.keep(&[], Vec::new()).await
     }
 
     /// The daemon stops: the turn runs on, and what it says meanwhile is fetched by the next one.
@@ -412,6 +368,15 @@ impl<'a> Flow<'a> {
         while turn.next().await.is_some() {}
         Ok(())
     }
+}
+
+/// Tokens of these parts' steps.
+pub(super) fn used(parts: &[Part]) -> Usage {
+    let steps = parts.iter().filter_map(|part| match part {
+        Part::Finish { usage, .. } => Some(usage),
+        _ => None,
+    });
+    steps.fold(Usage::default(), |all, step| all.plus(step))
 }
 
 /// What is there of a turn without waiting, up to a `finish` that ends a step; neighbouring deltas

@@ -33,8 +33,6 @@ impl Lane {
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) turn: String,
-    /// It runs already, in a worker.
-    pub(super) adopt: bool,
     /// The length of its request.
     pub(super) bytes: u64,
     /// What of it is traced, below the request that asked for it.
@@ -66,7 +64,7 @@ impl Place<'_> {
             turn.state = Empty,
             otel.status_code = Empty,
         );
-        lane.queue.push_back(Job { turn: turn.to_owned(), adopt, bytes: self.bytes, span });
+        lane.queue.push_back(Job { turn: turn.to_owned(), bytes: self.bytes, span });
         if !std::mem::replace(&mut lane.runs, true) {
             let (inner, tenant) = (self.inner.clone(), self.tenant.clone());
             self.inner.tasks.spawn(run(inner, tenant, self.thread.clone()));
@@ -179,8 +177,11 @@ async fn run(inner: Arc<Inner>, tenant: String, thread: String) {
             return;
         }
         let run = inner.run(&tenant, &thread, &job).instrument(job.span.clone());
-        if let Err(err) = run.await {
-            tracing::error!(turn = job.turn, %err, "a turn could not be kept");
+        if let Err(err) = run.await
+            && !inner.stop.is_cancelled()
+        {
+            tracing::error!(turn = job.turn, %err, "a turn could not be run");
+            super::close::abandon(&inner, &tenant, &job.turn, &err).await;
         }
         // Nothing more is said of it here, also where it has not ended: the next daemon finds it as
         // it was stored.

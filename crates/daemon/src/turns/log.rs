@@ -100,6 +100,8 @@ pub struct Log {
     recent: Mutex<Recent>,
     /// The number of the last event that may be shown, and whether it is the last of all.
     shown: watch::Sender<(u64, bool)>,
+    /// Why what comes next is held back, if it is.
+    held: watch::Sender<Option<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -112,7 +114,22 @@ impl Log {
     /// The log of a turn with so many events.
     pub fn new(turn: &str, last: u64) -> Self {
         let shown = watch::Sender::new((last, false));
-        Self { turn: turn.to_owned(), recent: Mutex::default(), shown }
+        let held = watch::Sender::new(None);
+        Self { turn: turn.to_owned(), recent: Mutex::default(), shown, held }
+    }
+
+    /// What comes next is held back for this reason, or is no longer.
+    pub fn hold(&self, why: Option<String>) {
+        self.held.send_if_modified(|held| {
+            let changes = *held != why;
+            *held = why;
+            changes
+        });
+    }
+
+    /// Why what comes next is held back, if it is.
+    pub fn held(&self) -> Option<String> {
+        self.held.borrow().clone()
     }
 
     /// The number of the last event.
@@ -171,6 +188,30 @@ impl Log {
 /// The log, while the turn runs here, and word of what is new in it.
 type Following = (Arc<Log>, watch::Receiver<(u64, bool)>);
 
+/// Word of what is held back.
+type Holding = watch::Receiver<Option<String>>;
+
+/// What a reader is told.
+#[derive(Debug)]
+pub enum News {
+    /// Events, at least one.
+    Events(Vec<Event>),
+    /// What comes next is held back, for this reason.
+    Held(String),
+}
+
+/// Waits until something is held back; for ever where nothing can be.
+async fn why_held(held: &mut Option<Holding>) -> String {
+    if let Some(held) = held {
+        while held.changed().await.is_ok() {
+            if let Some(why) = held.borrow_and_update().clone() {
+                return why;
+            }
+        }
+    }
+    std::future::pending().await
+}
+
 /// Reads a log from any place to its end.
 pub struct Reader {
     store: Arc<dyn Store>,
@@ -178,17 +219,37 @@ pub struct Reader {
     /// The number of the last event that was given.
     seq: u64,
     live: Option<Following>,
+    held: Option<Holding>,
     over: bool,
 }
 
 impl Reader {
     /// Begins after this number; `log` is there while the turn runs.
     pub fn new(store: Arc<dyn Store>, turn: &str, seq: u64, log: Option<Arc<Log>>) -> Self {
+        let held = log.as_ref().map(|log| {
+            let mut held = log.held.subscribe();
+            // Whoever comes while it lasts is told, too.
+            held.mark_changed();
+            held
+        });
         let live = log.map(|log| {
             let shown = log.shown.subscribe();
             (log, shown)
         });
-        Self { store, turn: turn.to_owned(), seq, live, over: false }
+        Self { store, turn: turn.to_owned(), seq, live, held, over: false }
+    }
+
+    /// The next events, or why they are held back; none at the end.
+    pub async fn next_or_held(&mut self) -> Result<Option<News>, Error> {
+        // Whoever asks may give up in the middle, and must not lose word of it.
+        let mut held = self.held.clone();
+        let why = tokio::select! {
+            biased;
+            events = self.next() => return events.map(|events| events.map(News::Events)),
+            why = why_held(&mut held) => why,
+        };
+        self.held = held;
+        Ok(Some(News::Held(why)))
     }
 
     /// The next events, at least one; none at the end.

@@ -112,15 +112,15 @@ impl Inner {
     async fn adoption(&self, scene: &Scene) -> Result<Adoption, Error> {
         let turn = &scene.turn;
         let Some(backend_turn) = &turn.backend_turn else {
-            let message = "the daemon ended while the turn was being started".to_owned();
-            return Err(Error::Conflict { code: "lost_at_start", message });
+            return Err(Error::Internal("a turn without a name was to be taken over".to_owned()));
         };
         let told = told(&*self.store, &turn.id).await?;
         let used = told.iter().rev().find_map(thread_usage);
         let used = used.or_else(|| scene.thread.usage.clone());
         // A thread without an account has used nothing yet.
-        let used: Tokens =
-            used.map(serde_json::from_value).transpose().ok().flatten().unwrap_or_default();
+        let used: Option<Tokens> = used.map(serde_json::from_value).transpose().ok().flatten();
+        // That of a copy has what its original had, which nobody has told.
+        let used = used.or_else(|| scene.thread.fork.is_none().then(Tokens::default));
         let asked = self.asked(&turn.id).await?;
         let asked = asked.into_iter().filter_map(|row| {
             let request: RequestId = serde_json::from_value(row.request).ok()?;
@@ -130,7 +130,7 @@ impl Inner {
             turn_id: TurnId::new(backend_turn.as_str()),
             told,
             asked: asked.collect(),
-            used: Some(used),
+            used,
         })
     }
 
@@ -139,7 +139,8 @@ impl Inner {
         let filter = InterruptFilter { turn: Some(turn.to_owned()), ..InterruptFilter::default() };
         let rows = self.store.interrupts(filter).await?.into_iter();
         let open = |row: &InterruptRow| {
-            matches!(row.state, InterruptState::Open | InterruptState::Answered)
+            use InterruptState::{Answered, Expired, Open};
+            matches!(row.state, Open | Answered | Expired)
         };
         Ok(rows.filter(open).collect())
     }
@@ -160,6 +161,7 @@ impl Inner {
             tools: self.hooks.tools(&scene.tenant),
             answerer: Arc::new(ByToken),
             interrupts: scene.live.interrupts.clone(),
+            recorder: Some(Arc::new(self.recorder(scene))),
             ..ModelSettings::default()
         }
     }
@@ -170,6 +172,7 @@ impl Inner {
         request.deadlines = self.deadlines();
         request.answerer = Arc::new(ByToken);
         request.interrupts = scene.live.interrupts.clone();
+        request.recorder = Some(Arc::new(self.recorder(scene)));
         request
     }
 
@@ -199,12 +202,12 @@ impl Inner {
         Deadlines { idle: self.idle(), answer: NEVER, settle: Some(SETTLE), ..Deadlines::default() }
     }
 
-    fn idle(&self) -> Duration {
+    pub(super) fn idle(&self) -> Duration {
         Duration::from_secs(self.config.turns.idle_seconds)
     }
 }
 
-fn session(thread: &ThreadRow) -> Result<ThreadId, Error> {
+pub(super) fn session(thread: &ThreadRow) -> Result<ThreadId, Error> {
     let missing = || Error::Conflict {
         code: "thread_empty",
         message: format!("thread `{}` has not run yet", thread.id),

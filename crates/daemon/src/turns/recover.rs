@@ -13,7 +13,9 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<usize, Error> {
     turns.sort_by_key(|unfinished| unfinished.turn.state != TurnState::Running);
     let fates = fates(inner, &turns).await?;
     for UnfinishedTurn { turn, request_bytes } in &turns {
-        let gone = fates.get(&turn.id).cloned().flatten();
+        // What was never asked for has no worker that could be gone.
+        let asked = turn.mark.is_some() || turn.backend_turn.is_some();
+        let gone = fates.get(&turn.id).cloned().flatten().filter(|_| asked);
         inner.live().insert(turn.id.clone(), Arc::new(Live { gone, ..Live::new(turn) }));
         let place = inner.readmit(&turn.tenant, &turn.thread, *request_bytes);
         place.take(&turn.id, turn.state == TurnState::Running);

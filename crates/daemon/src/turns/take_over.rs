@@ -14,8 +14,8 @@ const REATTACH: u32 = 5;
 
 /// How long it may take until a turn is taken over, and the pauses between attempts: the pool lets
 /// some time pass between connections that do not last.
-const TAKE_OVER: Duration = Duration::from_secs(90);
-const TAKE_OVER_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const TAKE_OVER: Duration = Duration::from_secs(90);
+pub(super) const TAKE_OVER_PAUSE: Duration = Duration::from_millis(200);
 
 impl Flow<'_> {
     /// The worker lives, so its turns do: takes this one over, as soon as that can be done.

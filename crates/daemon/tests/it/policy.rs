@@ -189,6 +189,7 @@ async fn question(stage: &Stage, thread: &str, number: u32) -> String {
         request: json!({}),
         key: None,
         digest: None,
+        mark: None,
         backend_turn: None,
         error: None,
         resumable: false,

@@ -79,6 +79,7 @@ fn turn(id: &str, key: Option<&str>) -> TurnRow {
         request: json!({ "prompt": [] }),
         key: key.map(Into::into),
         digest: key.map(|_| "d".into()),
+        mark: None,
         backend_turn: None,
         error: None,
         resumable: false,

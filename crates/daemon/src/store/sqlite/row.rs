@@ -131,6 +131,7 @@ pub(super) fn turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
         request: read(row, "request")?,
         key: row.get("key")?,
         digest: row.get("digest")?,
+        mark: row.get("mark")?,
         backend_turn: row.get("backend_turn")?,
         error: read_if(row, "error")?,
         resumable: row.get("resumable")?,

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::store::StoreError;
 
 /// Each brings the store from its place in the list to the next.
-const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES, ROLES];
+const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES, ROLES, MARKS];
 
 const FIRST: &str = "
 CREATE TABLE tenant (
@@ -75,6 +75,14 @@ ALTER TABLE token ADD COLUMN roles TEXT NOT NULL DEFAULT '';
 UPDATE token SET roles = CASE WHEN admin THEN 'run answer admin' ELSE 'run answer' END;
 ALTER TABLE thread ADD COLUMN contributors TEXT;
 ALTER TABLE worker ADD COLUMN secret TEXT;
+";
+
+/// A turn is marked before the backend is asked for it. Of those that were being started nobody
+/// knows whether they run.
+const MARKS: &str = "
+ALTER TABLE turn ADD COLUMN mark TEXT;
+UPDATE turn SET mark = '' WHERE state = 'running' AND backend_turn IS NULL;
+CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), at INTEGER NOT NULL);
 ";
 
 /// Brings a store up to date, in one transaction for each step.

@@ -51,7 +51,7 @@ fn write(db: &mut Connection, batch: Vec<Job>, key: &StoreKey) {
         Err(err) => {
             tracing::error!(%err, "the store failed");
             for reply in replies {
-                let _ = reply.send(Err(StoreError::Database(err.to_string())));
+                let _ = reply.send(Err(err.again()));
             }
         }
     }
@@ -105,6 +105,11 @@ fn apply(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, Store
             "UPDATE thread SET session = ?2, updated = ?3 WHERE id = ?1",
             params![thread, session, at],
         ),
+        Change::UnbindThread { thread, at } => run_one(
+            db,
+            "UPDATE thread SET session = NULL, updated = ?2 WHERE id = ?1",
+            params![thread, at],
+        ),
         Change::NameThread { thread, title, at } => run_one(
             db,
             "UPDATE thread SET title = ?2, updated = ?3 WHERE id = ?1",
@@ -132,6 +137,9 @@ fn apply(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, Store
             "UPDATE turn SET state = 'running', started = ?2 WHERE id = ?1 AND state = 'queued'",
             params![turn, at],
         ),
+        Change::MarkTurn { turn, mark } => {
+            run_one(db, "UPDATE turn SET mark = ?2 WHERE id = ?1", params![turn, mark])
+        }
         Change::BindTurn { turn, backend_turn } => run_one(
             db,
             "UPDATE turn SET backend_turn = ?2 WHERE id = ?1",
@@ -178,6 +186,9 @@ fn apply_more(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, 
         ),
         Change::GiveUpDelivery { id, why, at, tried } => {
             delivery::give_up(db, id, why, *at, *tried)
+        }
+        Change::Probe { at } => {
+            run_one(db, "INSERT OR REPLACE INTO probe (id, at) VALUES (1, ?1)", [at])
         }
         Change::Forget { before } => {
             let events = "DELETE FROM event WHERE turn IN (SELECT id FROM turn WHERE ended < ?1)";
