@@ -5,14 +5,15 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::{Path, Query};
 use super::limits::room;
-use super::pages::{Page, PageQuery};
+use super::openapi::shape;
+use super::pages::{Limit, Page, PageQuery};
 use super::sessions;
 use super::turns::{TurnView, submit};
 use super::uploads;
@@ -24,6 +25,7 @@ use crate::turns::{NewTurn, json_bytes};
 
 /// A thread.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Thread)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadView {
     /// Its name.
@@ -37,10 +39,13 @@ pub struct ThreadView {
     /// The folder it works in.
     pub cwd: String,
     /// Settings of all its turns.
+    #[schema(value_type = shape::Settings)]
     pub settings: Value,
     /// Tools that its callers run.
+    #[schema(value_type = Vec<shape::Tool>)]
     pub tools: Value,
     /// Tokens it has used, as the backend counts.
+    #[schema(value_type = Option<Object>)]
     pub usage: Option<Value>,
     /// Put away.
     pub archived: bool,
@@ -70,26 +75,33 @@ impl From<ThreadRow> for ThreadView {
 
 /// A new thread.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewThread {
     /// For people.
+    #[serde(default)]
     pub title: Option<String>,
     /// The folder it works in, below the tenant's root; the root itself if it does not say.
+    #[serde(default)]
     pub cwd: Option<String>,
     /// `codex`, `engine` or `auto`.
+    #[serde(default)]
     pub backend: Option<String>,
     /// Settings of all its turns: `model`, `effort`, `approvalPolicy`, `sandbox` …
-    #[schema(value_type = Object)]
+    #[serde(default)]
+    #[schema(value_type = shape::Settings)]
     pub settings: Map<String, Value>,
     /// Tools that its callers run, as the AI SDK declares them.
-    #[schema(value_type = Vec<Object>)]
+    #[serde(default)]
+    #[schema(value_type = Vec<shape::Tool>)]
     pub tools: Vec<Value>,
     /// A session of the tenant's to go on with.
+    #[serde(default)]
     pub session_id: Option<String>,
 }
 
 /// Makes a thread. Nothing is started before its first turn.
 #[utoipa::path(post, path = "/v1/threads", tag = "threads",
+    operation_id = "create_thread",
     request_body = NewThread, responses((status = 201, body = ThreadView)))]
 pub async fn create(
     State(app): State<App>,
@@ -186,17 +198,34 @@ pub fn make(
     })
 }
 
+/// Which threads to list.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadQuery {
+    /// At most so many; 50 if it does not say.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    pub limit: Option<Limit>,
+    /// `next` of the page before.
+    #[serde(alias = "before", alias = "after")]
+    pub cursor: Option<String>,
+    /// Those that are put away instead of those that are not.
+    pub archived: Option<bool>,
+}
+
 /// Lists threads, newest first.
 #[utoipa::path(get, path = "/v1/threads", tag = "threads",
-    params(PageQuery), responses((status = 200, body = Page<ThreadView>)))]
+    operation_id = "list_threads",
+    params(ThreadQuery), responses((status = 200, body = shape::ThreadPage)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<ThreadQuery>,
 ) -> Result<Response, Error> {
     let archived = query.archived.unwrap_or(false);
-    let rows = app.store.threads(&caller.tenant.id, archived, query.paging()).await?;
-    let page = Page::of(rows, query.limit(), |row| row.id.clone(), ThreadView::from);
+    let page = PageQuery { limit: query.limit, cursor: query.cursor };
+    let rows = app.store.threads(&caller.tenant.id, archived, page.paging()).await?;
+    let page = Page::of(rows, page.limit(), |row| row.id.clone(), ThreadView::from);
     Ok(json(StatusCode::OK, &page))
 }
 
@@ -208,6 +237,7 @@ pub async fn find(app: &App, caller: &Caller, thread: &str) -> Result<ThreadRow,
 
 /// Reads a thread.
 #[utoipa::path(get, path = "/v1/threads/{thread}", tag = "threads",
+    operation_id = "get_thread",
     responses((status = 200, body = ThreadView)))]
 pub async fn read(
     State(app): State<App>,
@@ -228,6 +258,7 @@ pub struct Rename {
 
 /// Names a thread.
 #[utoipa::path(patch, path = "/v1/threads/{thread}", tag = "threads",
+    operation_id = "rename_thread",
     request_body = Rename, responses((status = 200, body = ThreadView)))]
 pub async fn rename(
     State(app): State<App>,
@@ -244,6 +275,7 @@ pub async fn rename(
 
 /// Copies a thread into a new one, which goes its own way from its first turn on.
 #[utoipa::path(post, path = "/v1/threads/{thread}/fork", tag = "threads",
+    operation_id = "fork_thread",
     request_body = NewThread, responses((status = 201, body = ThreadView)))]
 pub async fn fork(
     State(app): State<App>,
@@ -281,6 +313,7 @@ pub async fn fork(
 
 /// Puts a thread away.
 #[utoipa::path(post, path = "/v1/threads/{thread}/archive", tag = "threads",
+    operation_id = "archive_thread",
     responses((status = 200, body = ThreadView)))]
 pub async fn archive(state: State<App>, caller: Caller, path: Path) -> Result<Response, Error> {
     set_archived(state, caller, path, true).await
@@ -288,6 +321,7 @@ pub async fn archive(state: State<App>, caller: Caller, path: Path) -> Result<Re
 
 /// Takes a thread out again.
 #[utoipa::path(post, path = "/v1/threads/{thread}/unarchive", tag = "threads",
+    operation_id = "unarchive_thread",
     responses((status = 200, body = ThreadView)))]
 pub async fn unarchive(state: State<App>, caller: Caller, path: Path) -> Result<Response, Error> {
     set_archived(state, caller, path, false).await
@@ -315,6 +349,7 @@ async fn set_archived(
 
 /// Makes a thread's history shorter, as a turn.
 #[utoipa::path(post, path = "/v1/threads/{thread}/compact", tag = "threads",
+    operation_id = "compact_thread",
     responses((status = 201, body = TurnView)))]
 pub async fn compact(
     State(app): State<App>,
@@ -331,12 +366,13 @@ pub async fn compact(
 #[serde(deny_unknown_fields)]
 pub struct NewReview {
     /// As Codex takes it: `{"type": "uncommittedChanges"}`, `{"type": "baseBranch", …}` …
-    #[schema(value_type = Object)]
+    #[schema(value_type = shape::ReviewTarget)]
     pub target: Map<String, Value>,
 }
 
 /// Reviews changes, as a turn.
 #[utoipa::path(post, path = "/v1/threads/{thread}/review", tag = "threads",
+    operation_id = "review_thread",
     request_body = NewReview, responses((status = 201, body = TurnView)))]
 pub async fn review(
     State(app): State<App>,
@@ -349,6 +385,3 @@ pub async fn review(
     let new = NewTurn { kind: TurnKind::Review, request, key: None };
     submit(&app, &caller, &row, new).await
 }
-
-/// For the API document.
-pub type TurnResponse = TurnView;

@@ -15,7 +15,8 @@ use super::app::App;
 use super::body::{Body, json};
 use super::extract::{Path, Query};
 use super::limits::room;
-use super::pages::{Page, PageQuery};
+use super::openapi::shape;
+use super::pages::{Page, PageQuery, Within};
 use super::sse;
 use super::threads::find as find_thread;
 use super::uploads;
@@ -28,6 +29,7 @@ use crate::turns::{NewTurn, check_files, check_length, json_bytes, steering};
 
 /// A turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Turn)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnView {
     /// Its name.
@@ -39,10 +41,12 @@ pub struct TurnView {
     /// How it stands.
     pub state: TurnState,
     /// Why it failed: `{code, message}`.
+    #[schema(value_type = Option<shape::TurnError>)]
     pub error: Option<Value>,
     /// The thread can go on after it although it did not end well.
     pub resumable: bool,
     /// Tokens it used.
+    #[schema(value_type = Option<shape::Usage>)]
     pub usage: Option<Value>,
     /// The number of its last event.
     pub last_event: u64,
@@ -77,15 +81,15 @@ impl From<TurnRow> for TurnView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewPrompt {
     /// Text, or parts as a user message of the AI SDK has them: text and files.
-    #[schema(value_type = Object)]
+    #[schema(value_type = shape::Input)]
     pub input: Value,
     /// Settings of this turn and those after it: `model`, `effort`, `summary` …
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = shape::Settings)]
     pub settings: Map<String, Value>,
     /// Tools that the caller runs, as the AI SDK declares them; fixed at a thread's first turn.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<shape::Tool>>)]
     pub tools: Option<Vec<Value>>,
     /// JSON Schema of the answer.
     #[serde(default)]
@@ -126,6 +130,7 @@ fn text_parts(text: String) -> Value {
 
 /// Puts a turn into the queue of its thread. With an `Idempotency-Key`, twice is once.
 #[utoipa::path(post, path = "/v1/threads/{thread}/turns", tag = "turns",
+    operation_id = "create_turn",
     params(("idempotency-key" = Option<String>, Header)),
     request_body = NewPrompt,
     responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
@@ -216,7 +221,8 @@ pub async fn submit(
 
 /// Lists the turns of a thread, newest first.
 #[utoipa::path(get, path = "/v1/threads/{thread}/turns", tag = "turns",
-    params(PageQuery), responses((status = 200, body = Page<TurnView>)))]
+    operation_id = "list_turns",
+    params(PageQuery), responses((status = 200, body = shape::TurnPage)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -237,6 +243,7 @@ pub async fn find(app: &App, caller: &Caller, turn: &str) -> Result<TurnRow, Err
 
 /// Reads a turn.
 #[utoipa::path(get, path = "/v1/turns/{turn}", tag = "turns",
+    operation_id = "get_turn",
     responses((status = 200, body = TurnView)))]
 pub async fn read(
     State(app): State<App>,
@@ -253,11 +260,13 @@ pub async fn read(
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
     /// The number of the last event that is known; `Last-Event-ID` is stronger.
-    pub after: Option<u64>,
+    #[param(value_type = Option<u64>)]
+    pub after: Option<Within<0, { u64::MAX }>>,
 }
 
 /// Follows a turn from any event to its end, as SSE.
 #[utoipa::path(get, path = "/v1/turns/{turn}/events", tag = "turns",
+    operation_id = "stream_turn_events",
     params(EventQuery, ("last-event-id" = Option<String>, Header)),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 204)))]
 pub async fn events(
@@ -268,7 +277,7 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Error> {
     // Before the row is read: a turn that ends in between is then over in both.
-    let after = sse::last_event_id(&headers, query.after)?;
+    let after = sse::last_event_id(&headers, query.after.map(|after| after.0))?;
     let row = find(&app, &caller, &turn).await?;
     if row.state.is_over() && after >= row.last {
         // Nothing more will come; this keeps a browser from asking for ever.
@@ -289,13 +298,14 @@ pub async fn events(
 #[serde(deny_unknown_fields)]
 pub struct Steer {
     /// Text, or parts as a user message of the AI SDK has them.
-    #[schema(value_type = Object)]
+    #[schema(value_type = shape::Input)]
     pub input: Value,
 }
 
 /// Adds to a turn while it runs.
 #[utoipa::path(post, path = "/v1/turns/{turn}/steer", tag = "turns",
-    request_body = Steer, responses((status = 202, body = Value)))]
+    operation_id = "steer_turn",
+    request_body = Steer, responses((status = 202, body = shape::TurnRef)))]
 pub async fn steer(
     State(app): State<App>,
     caller: Caller,
@@ -317,7 +327,8 @@ pub async fn steer(
 
 /// Stops a turn that waits or runs.
 #[utoipa::path(post, path = "/v1/turns/{turn}/interrupt", tag = "turns",
-    responses((status = 202, body = Value)))]
+    operation_id = "interrupt_turn",
+    responses((status = 202, body = shape::TurnRef)))]
 pub async fn interrupt(
     State(app): State<App>,
     caller: Caller,

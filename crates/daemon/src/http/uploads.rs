@@ -57,7 +57,9 @@ pub struct Upload {
 
 /// Keeps an image.
 #[utoipa::path(post, path = "/v1/uploads", tag = "uploads",
-    request_body(content = String, content_type = "image/png"),
+    operation_id = "create_upload",
+    request_body(content((Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"),
+        (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp"))),
     responses((status = 201, body = Upload)))]
 pub async fn create(
     State(app): State<App>,
