@@ -1,7 +1,7 @@
 //! Questions: listed, read, answered, asked again.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bindery_core::interrupt::Answer;
 use serde::Deserialize;
@@ -11,6 +11,7 @@ use super::ai_sdk;
 use super::app::App;
 use super::body::{Body, json};
 use super::extract::{Path, Query};
+use super::idempotency::Once;
 use super::limits::room;
 use super::openapi::shape;
 use super::pages::{Limit, Page, limit, place_from_name, place_to_name};
@@ -100,13 +101,24 @@ pub async fn answer(
 /// Starts a turn that takes up a question which its worker took with it.
 #[utoipa::path(post, path = "/v1/interrupts/{token}/ask-again", tag = "interrupts",
     operation_id = "reask_interrupt",
-    responses((status = 201, body = TurnView)))]
+    params(("idempotency-key" = Option<String>, Header)),
+    responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
 pub async fn ask_again(
     State(app): State<App>,
     caller: Caller,
     Path(token): Path,
+    headers: HeaderMap,
 ) -> Result<Response, Error> {
+    let asked = (&*token, &b""[..]);
+    let first = match Once::begin(&app, &caller, "reask_interrupt", &headers, asked).await? {
+        Once::First(first) => first,
+        Once::Made(response) => return Ok(response),
+    };
     room(&app, &caller.tenant, 0).await?;
-    let turn = app.desk.ask_again(&caller, &token).await?;
-    Ok(json(StatusCode::CREATED, &TurnView::from(turn)))
+    let turn = TurnView::from(app.desk.ask_again(&caller, &token).await?);
+    // A question is taken up once, so nothing is done twice if this is not kept.
+    if let Some(keep) = first.keep(&turn)? {
+        app.store.commit(vec![keep]).await?;
+    }
+    Ok(json(StatusCode::CREATED, &turn))
 }

@@ -135,6 +135,24 @@ pub(super) async fn refuse_linked(caller: &Caller, id: &str) -> Result<(), Error
     }
 }
 
+/// Deletes the files of the session of exactly this name: regular ones of the tenant's home alone.
+pub(super) async fn remove(caller: &Caller, id: &str) -> Result<(), Error> {
+    let (home, id) = (home(caller), id.to_owned());
+    let named =
+        |file: &SessionFile| file.thread_id.as_ref().is_some_and(|known| known.as_str() == id);
+    let files = home.map_or(Ok(Vec::new()), |home| find::files_within(&home));
+    let files = files.map_err(|err| Error::Internal(err.to_string()))?;
+    for file in files.iter().filter(|file| named(file)) {
+        match tokio::fs::remove_file(&file.path).await {
+            Err(err) if err.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io(&file.path, err));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Where its file is, is nobody's business.
 fn view(summary: &Summary) -> Value {
     let mut view = json!(summary);

@@ -1,7 +1,7 @@
-//! Threads: made, listed, read, named, forked, put away, made shorter, reviewed.
+//! Threads: made, listed, read, named, forked, put away, made shorter, reviewed, deleted.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::app::App;
 use super::body::{Body, Perhaps, json};
 use super::extract::{Path, Query};
+use super::idempotency::{First, Once, turn_key};
 use super::limits::room;
 use super::openapi::shape;
 use super::pages::{Limit, Page, PageQuery};
@@ -18,7 +19,7 @@ use super::sessions;
 use super::turns::{TurnView, submit};
 use super::uploads;
 use crate::clock::{self, Millis};
-use crate::error::Error;
+use crate::error::{Error, THREAD_BUSY};
 use crate::store::{Change, StoreError, ThreadRow, TurnKind};
 use crate::tenant::{Caller, Contributor, ThreadFolder};
 use crate::turns::{NewTurn, json_bytes};
@@ -74,7 +75,7 @@ impl From<ThreadRow> for ThreadView {
 }
 
 /// A new thread.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewThread {
     /// For people.
@@ -102,29 +103,41 @@ pub struct NewThread {
 /// Makes a thread. Nothing is started before its first turn.
 #[utoipa::path(post, path = "/v1/threads", tag = "threads",
     operation_id = "create_thread",
-    request_body = NewThread, responses((status = 201, body = ThreadView)))]
+    params(("idempotency-key" = Option<String>, Header)),
+    request_body = NewThread,
+    responses((status = 201, body = ThreadView), (status = 200, body = ThreadView)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
+    let asked = ("", &*json!(new).to_string().into_bytes());
+    let first = match Once::begin(&app, &caller, "create_thread", &headers, asked).await? {
+        Once::First(first) => first,
+        Once::Made(response) => return Ok(response),
+    };
     // Of a session that somebody else has begun, nobody knows who has had a part in it.
     let contributors = new.session_id.is_none().then(Vec::new);
     let row = make(&app, &caller, new, None, contributors)?;
     if let Some(session) = &row.session {
         sessions::refuse_linked(&caller, session).await?;
     }
-    room(&app, &caller.tenant, ROW).await?;
-    add(&app, &row).await?;
-    app.used.add(&caller.tenant.id, ROW);
-    Ok(json(StatusCode::CREATED, &ThreadView::from(row)))
+    add(&app, &caller, row, &first).await
 }
 
 /// Keeps a new thread. A session has one thread only, or two lanes would write to it.
-async fn add(app: &App, row: &ThreadRow) -> Result<(), Error> {
-    match app.store.commit(vec![Change::AddThread(Box::new(row.clone()))]).await {
-        Ok(_) => Ok(()),
-        Err(StoreError::Conflict(_)) => {
+async fn add(app: &App, caller: &Caller, row: ThreadRow, first: &First) -> Result<Response, Error> {
+    room(app, &caller.tenant, ROW).await?;
+    let mut changes = vec![Change::AddThread(Box::new(row.clone()))];
+    let view = ThreadView::from(row.clone());
+    changes.extend(first.keep(&view)?);
+    match app.store.commit(changes).await {
+        Ok(_) => {
+            app.used.add(&caller.tenant.id, ROW);
+            Ok(json(StatusCode::CREATED, &view))
+        }
+        Err(StoreError::Conflict(_)) if row.session.is_some() => {
             let session = row.session.as_deref().unwrap_or_default();
             let message = format!("session `{session}` has a thread already");
             Err(Error::Conflict { code: "session_taken", message })
@@ -276,13 +289,21 @@ pub async fn rename(
 /// Copies a thread into a new one, which goes its own way from its first turn on.
 #[utoipa::path(post, path = "/v1/threads/{thread}/fork", tag = "threads",
     operation_id = "fork_thread",
-    request_body = NewThread, responses((status = 201, body = ThreadView)))]
+    params(("idempotency-key" = Option<String>, Header)),
+    request_body = NewThread,
+    responses((status = 201, body = ThreadView), (status = 200, body = ThreadView)))]
 pub async fn fork(
     State(app): State<App>,
     caller: Caller,
     Path(thread): Path,
+    headers: HeaderMap,
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
+    let asked = (&*thread, &*json!(new).to_string().into_bytes());
+    let first = match Once::begin(&app, &caller, "fork_thread", &headers, asked).await? {
+        Once::First(first) => first,
+        Once::Made(response) => return Ok(response),
+    };
     let row = find(&app, &caller, &thread).await?;
     let Some(session) = &row.session else {
         let message = format!("thread `{thread}` has not run yet");
@@ -305,10 +326,46 @@ pub async fn fork(
     };
     let fork = json!({ "session": session, "thread": row.id });
     let copy = make(&app, &caller, new, Some(fork), row.contributors)?;
-    room(&app, &caller.tenant, ROW).await?;
-    app.store.commit(vec![Change::AddThread(Box::new(copy.clone()))]).await?;
-    app.used.add(&caller.tenant.id, ROW);
-    Ok(json(StatusCode::CREATED, &ThreadView::from(copy)))
+    add(&app, &caller, copy, &first).await
+}
+
+/// What goes with a thread.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveQuery {
+    /// Its session file, too; it stays if it does not say.
+    pub sessions: Option<bool>,
+}
+
+/// Deletes a thread with its turns, their events and questions. One whose turns are not all over is
+/// refused.
+#[utoipa::path(delete, path = "/v1/threads/{thread}", tag = "threads",
+    operation_id = "delete_thread",
+    params(RemoveQuery), responses((status = 204)))]
+pub async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path,
+    Query(query): Query<RemoveQuery>,
+) -> Result<StatusCode, Error> {
+    let row = find(&app, &caller, &thread).await?;
+    let change = Change::RemoveThread { thread: row.id.clone() };
+    if app.store.commit(vec![change]).await? != [true] {
+        // Somebody else may have been quicker.
+        find(&app, &caller, &thread).await?;
+        let message = format!("thread `{thread}` has turns that wait or run");
+        return Err(Error::Conflict { code: THREAD_BUSY, message });
+    }
+    if let Some(session) = &row.session {
+        // Where the backend is gone, nothing of the thread is loaded.
+        let _ = app.runner.workers().unload(&caller.tenant, &row.backend, session);
+        if query.sessions.unwrap_or(false) {
+            sessions::remove(&caller, session).await?;
+        }
+    }
+    uploads::leave(&app, &caller.tenant, &thread).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Puts a thread away.
@@ -350,14 +407,17 @@ async fn set_archived(
 /// Makes a thread's history shorter, as a turn.
 #[utoipa::path(post, path = "/v1/threads/{thread}/compact", tag = "threads",
     operation_id = "compact_thread",
-    responses((status = 201, body = TurnView)))]
+    params(("idempotency-key" = Option<String>, Header)),
+    responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
 pub async fn compact(
     State(app): State<App>,
     caller: Caller,
     Path(thread): Path,
+    headers: HeaderMap,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
-    let new = NewTurn { kind: TurnKind::Compact, request: json!({}), key: None };
+    let key = turn_key("compact_thread", &headers)?;
+    let new = NewTurn { kind: TurnKind::Compact, request: json!({}), key };
     submit(&app, &caller, &row, new).await
 }
 
@@ -373,15 +433,18 @@ pub struct NewReview {
 /// Reviews changes, as a turn.
 #[utoipa::path(post, path = "/v1/threads/{thread}/review", tag = "threads",
     operation_id = "review_thread",
-    request_body = NewReview, responses((status = 201, body = TurnView)))]
+    params(("idempotency-key" = Option<String>, Header)),
+    request_body = NewReview,
+    responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
 pub async fn review(
     State(app): State<App>,
     caller: Caller,
     Path(thread): Path,
+    headers: HeaderMap,
     Body(review): Body<NewReview>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
-    let request = Value::Object(review.target);
-    let new = NewTurn { kind: TurnKind::Review, request, key: None };
+    let (request, key) = (Value::Object(review.target), turn_key("review_thread", &headers)?);
+    let new = NewTurn { kind: TurnKind::Review, request, key };
     submit(&app, &caller, &row, new).await
 }

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bindery_core::call::CallOptions;
+use bindery_core::item::FileChange;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -14,6 +15,7 @@ use super::access::Access;
 use super::app::App;
 use super::body::{Body, json};
 use super::extract::{Path, Query};
+use super::idempotency::turn_key;
 use super::limits::room;
 use super::openapi::shape;
 use super::pages::{Page, PageQuery, Within};
@@ -45,9 +47,20 @@ pub struct TurnView {
     pub error: Option<Value>,
     /// The thread can go on after it although it did not end well.
     pub resumable: bool,
-    /// Tokens it used.
+    /// Tokens it used, or has so far.
     #[schema(value_type = Option<shape::Usage>)]
     pub usage: Option<Value>,
+    /// Its last words: the final answer, or what was said last. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Files that it changed, so far. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<shape::FileChange>>)]
+    pub changes: Option<Vec<FileChange>>,
+    /// Of some of `changes` the diff was too long to be kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub diffs_left_out: bool,
     /// The number of its last event.
     pub last_event: u64,
     /// When it was asked for, in milliseconds since 1970.
@@ -68,6 +81,9 @@ impl From<TurnRow> for TurnView {
             error: row.error,
             resumable: row.resumable,
             usage: row.usage,
+            text: None,
+            changes: None,
+            diffs_left_out: false,
             last_event: row.last,
             created_at: row.created,
             started_at: row.started,
@@ -142,11 +158,18 @@ pub async fn start(
     Body(new): Body<NewPrompt>,
 ) -> Result<Response, Error> {
     let row = find_thread(&app, &caller, &thread).await?;
-    let row = check_settings(&app, &caller, row, &new.settings).await?;
+    let settings = new.settings.clone();
+    caller.tenant.settings.policy.check(&settings)?;
     let call = checked(&app, &caller, &row.id, new)?;
     // What cannot be run is told now, not by a turn that fails.
     check_files(&steering(&call)?)?;
-    let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key: key(&headers)? };
+    let key = turn_key("create_turn", &headers)?;
+    let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key };
+    // One that was asked for before changes nothing, the thread's settings neither.
+    if let Some(known) = app.runner.known(&caller, &row, &new).await? {
+        return Ok(json(StatusCode::OK, &TurnView::from(known)));
+    }
+    let row = check_settings(&app, &caller, row, &settings).await?;
     submit(&app, &caller, &row, new).await
 }
 
@@ -196,16 +219,6 @@ fn checked(
     new.call()
 }
 
-/// The caller's name for a request.
-pub fn key(headers: &HeaderMap) -> Result<Option<String>, Error> {
-    let Some(header) = headers.get("idempotency-key") else { return Ok(None) };
-    let text = header.to_str().ok().filter(|text| !text.is_empty() && text.len() <= 255);
-    match text {
-        Some(text) => Ok(Some(text.to_owned())),
-        None => Err(Error::invalid("Idempotency-Key", "use 1 to 255 printable characters")),
-    }
-}
-
 /// Submits a turn: 201 for a new one, 200 for one whose key was known.
 pub async fn submit(
     app: &App,
@@ -241,7 +254,7 @@ pub async fn find(app: &App, caller: &Caller, turn: &str) -> Result<TurnRow, Err
     row.ok_or_else(|| Error::not_found("turn", turn))
 }
 
-/// Reads a turn.
+/// Reads a turn, with what has come of it so far.
 #[utoipa::path(get, path = "/v1/turns/{turn}", tag = "turns",
     operation_id = "get_turn",
     responses((status = 200, body = TurnView)))]
@@ -251,7 +264,12 @@ pub async fn read(
     Path(turn): Path,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &turn).await?;
-    Ok(json(StatusCode::OK, &TurnView::from(row)))
+    let result = app.runner.result(&row).await?;
+    let mut view = TurnView::from(row);
+    (view.text, view.changes) = (result.text, result.changes);
+    view.diffs_left_out = result.diffs_left_out;
+    view.usage = view.usage.or_else(|| result.usage.map(|usage| json!(usage)));
+    Ok(json(StatusCode::OK, &view))
 }
 
 /// Where to begin.

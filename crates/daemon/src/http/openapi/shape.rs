@@ -34,7 +34,7 @@ macro_rules! shapes {
 }
 
 shapes! {
-    Answer, CallRequest, DeliveryPage, Input, InputPart, Interrupt, InterruptPage, Models,
+    Answer, CallRequest, DeliveryPage, FileChange, Input, InputPart, Interrupt, InterruptPage, Models,
     ModelsRequest, Nothing, ReviewTarget, Session, SessionPage, Settings, ThreadPage, Tool,
     Transcript, TurnError, TurnPage, TurnRef, Usage,
 }

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::store::StoreError;
 
 /// Each brings the store from its place in the list to the next.
-const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES, ROLES];
+const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES, ROLES, RESULTS];
 
 const FIRST: &str = "
 CREATE TABLE tenant (
@@ -75,6 +75,16 @@ ALTER TABLE token ADD COLUMN roles TEXT NOT NULL DEFAULT '';
 UPDATE token SET roles = CASE WHEN admin THEN 'run answer admin' ELSE 'run answer' END;
 ALTER TABLE thread ADD COLUMN contributors TEXT;
 ALTER TABLE worker ADD COLUMN secret TEXT;
+";
+
+/// What came of a turn is kept when its events are forgotten, and requests are answered once.
+const RESULTS: &str = "
+ALTER TABLE turn ADD COLUMN result TEXT;
+CREATE INDEX turn_without_result ON turn(ended) WHERE ended IS NOT NULL AND result IS NULL;
+CREATE TABLE answer (
+    tenant TEXT NOT NULL, operation TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL,
+    body TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (tenant, operation, key)
+) WITHOUT ROWID;
 ";
 
 /// Brings a store up to date, in one transaction for each step.
