@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use self::check::{Checked, check};
+pub use self::check::{Checked, check, is_locked};
 use crate::clock;
 use crate::config::{Config, Http};
 use crate::error::Error;

@@ -141,12 +141,8 @@ fn complete(path: &str, methods: &mut Value) {
         }
         if let Some(events) = operation.pointer_mut(EVENTS) {
             let one = if path.starts_with("/v1/turns") { "TurnEvent" } else { "CallEvent" };
-            *events = json!({
-                "type": "string",
-                "description": "Server-sent events, each as the schema of the content says.",
-                "contentMediaType": "text/event-stream",
-                "contentSchema": { "$ref": format!("#/components/schemas/{one}") },
-            });
+            // One event, as a reader of such streams has it.
+            *events = json!({ "$ref": format!("#/components/schemas/{one}") });
         }
     }
 }

@@ -63,7 +63,8 @@ async fn count(config: &Config, tenants: &Tenants) -> Result<(usize, usize), Err
     Ok((all.len(), valid))
 }
 
-fn is_locked(data: &Path) -> bool {
+/// Whether a server runs on this data folder.
+pub fn is_locked(data: &Path) -> bool {
     let file = std::fs::File::options().write(true).open(data.join("lock"));
     file.is_ok_and(|file| file.try_lock().is_err())
 }

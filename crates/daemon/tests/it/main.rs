@@ -1,9 +1,9 @@
 //! The daemon in one process: its store, its log, and how clients see it over HTTP.
 #![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
-mod api_tools;
-
 mod document;
+
+mod shapes;
 
 mod store;
 

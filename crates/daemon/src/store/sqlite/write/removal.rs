@@ -36,6 +36,8 @@ pub(super) fn tenant(db: &Connection, tenant: &str, forced: bool) -> Result<bool
         "DELETE FROM token WHERE tenant = ?1",
         "DELETE FROM delivery WHERE tenant = ?1",
         "DELETE FROM answer WHERE tenant = ?1",
+        // A worker that nobody comes back to is ended by its guard.
+        "DELETE FROM worker WHERE tenant = ?1",
     ] {
         run_one(db, sql, [tenant])?;
     }
