@@ -3,7 +3,8 @@
 //! Read: [`app`] (what handlers share), [`security`] (who gets in at all), [`auth`] (who asks),
 //! [`access`] (which role that takes), [`limits`], [`connections`], [`wrong_tokens`] and
 //! [`body_budget`] (how much), [`extract`] and [`body`] (what they send), [`idempotency`] (whether
-//! they sent it before), [`problem`] (how errors are told), then one file for each kind of thing, and [`openapi`] (all of it, described).
+//! they sent it before), [`problem`] (how errors are told), then one file for each kind of thing,
+//! and [`openapi`] (all of it, described).
 
 pub mod app;
 

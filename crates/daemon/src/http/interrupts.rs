@@ -83,7 +83,8 @@ pub async fn read(
 /// Answers an interrupt, once, with what was offered.
 #[utoipa::path(post, path = "/v1/interrupts/{token}/answer", tag = "interrupts",
     operation_id = "answer_interrupt",
-    request_body = shape::Answer, responses((status = 200, body = shape::Interrupt), (status = 204)))]
+    request_body = shape::Answer,
+    responses((status = 200, body = shape::Interrupt), (status = 204)))]
 pub async fn answer(
     State(app): State<App>,
     caller: Caller,

@@ -34,8 +34,8 @@ macro_rules! shapes {
 }
 
 shapes! {
-    Answer, CallRequest, DeliveryPage, FileChange, Input, InputPart, Interrupt, InterruptPage, Models,
-    ModelsRequest, Nothing, ReviewTarget, Session, SessionPage, Settings, ThreadPage, Tool,
+    Answer, CallRequest, DeliveryPage, FileChange, Input, InputPart, Interrupt, InterruptPage,
+    Models, ModelsRequest, Nothing, ReviewTarget, Session, SessionPage, Settings, ThreadPage, Tool,
     Transcript, TurnError, TurnPage, TurnRef, Usage,
 }
 
