@@ -23,6 +23,8 @@ pub mod npm;
 
 pub mod clients;
 
+pub mod api_tools;
+
 pub mod tidy;
 
 pub mod bench;

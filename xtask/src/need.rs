@@ -25,6 +25,10 @@ pub const NEEDS: &[Need] = &[
     crate::schemathesis::NEED,
     crate::npm::NODE,
     crate::clients::NEED,
+    #[cfg(target_os = "linux")]
+    crate::api_tools::PYTHON,
+    #[cfg(target_os = "linux")]
+    crate::api_tools::NPM,
 ];
 
 const STAMP: &str = ".installed";
@@ -66,6 +70,8 @@ pub enum Source {
         /// Its exact version, which the program's `--version` must show.
         version: &'static str,
     },
+    /// Libraries of the Python index, each as `name==version`.
+    PipLibraries(&'static [&'static str]),
     /// A package of Debian's, for the whole machine; any version will do.
     Debian {
         /// Its name.
@@ -79,7 +85,8 @@ pub const NONE: &str = "none";
 impl Source {
     /// What a machine need not have, and what there is then no way to install this with.
     pub fn lacks(&self) -> Option<&'static str> {
-        let python = matches!(self, Self::Pip { .. }).then_some("python3")?;
+        let python =
+            matches!(self, Self::Pip { .. } | Self::PipLibraries(_)).then_some("python3")?;
         (!starts(python)).then_some(python)
     }
 }
@@ -98,7 +105,7 @@ pub fn path(root: &Path, need: &Need) -> anyhow::Result<PathBuf> {
     let given = std::env::var_os(need.variable).map(PathBuf::from);
     let (label, version) = match need.source {
         Source::Npm { package, version } => (format!("{package}@{version}"), version),
-        Source::NpmLibraries(packages) => (packages.join(" "), ""),
+        Source::NpmLibraries(packages) | Source::PipLibraries(packages) => (packages.join(" "), ""),
         Source::Pip { package, version } => (format!("{package}=={version}"), version),
         Source::Debian { package } => {
             return given.map_or_else(|| debian::path(need, package), Ok);
@@ -121,7 +128,11 @@ fn installed(root: &Path, need: &Need, label: &str, version: &str) -> anyhow::Re
     step::timed(&format!("install {label}"), || {
         let path = install.run(|partial| {
             match need.source {
-                Source::Pip { package, .. } => pip_install(package, label, partial)?,
+                Source::Pip { package, .. } => {
+                    pip_install(&[label], partial)?;
+                    write_starter(package, partial)?;
+                }
+                Source::PipLibraries(packages) => pip_install(packages, partial)?,
                 Source::NpmLibraries(packages) => {
                     npm_install(packages, "--omit=optional", partial)?;
                 }
@@ -216,19 +227,25 @@ fn python() -> anyhow::Result<PathBuf> {
 }
 
 /// Into a folder of modules and not a virtual environment, which could not be renamed into place.
-fn pip_install(package: &str, label: &str, folder: &Path) -> anyhow::Result<()> {
+fn pip_install(labels: &[&str], folder: &Path) -> anyhow::Result<()> {
+    let label = labels.join(" ");
     let mut command = Command::new(python()?);
     command
         .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
         .args(["--no-compile", "--target"])
         .arg(folder.join("modules"))
-        .arg(label);
+        .args(labels);
     let status = step::supervise(command, Some(INSTALL_LIMIT), &mut |_| ());
     let status = status.with_context(|| format!("pip could not install `{label}`"))?;
     ensure!(
         status.success(),
         "pip could not install `{label}` ({status})\nhint: is the Python index reachable?"
     );
+    Ok(())
+}
+
+/// A program that starts a package's own with its modules.
+fn write_starter(package: &str, folder: &Path) -> anyhow::Result<()> {
     let program = folder.join(package);
     let script = format!(
         "#!/bin/sh\n\

@@ -2,14 +2,18 @@
 //!
 //! [`prompt_to_turn`](crate::map::prompt_to_turn) leaves a setting that it cannot read out and
 //! warns. A server must not: a mistyped `sandbox` would run with whatever comes next. [`check`]
-//! refuses it, and [`bounded`] says which of them stay within a sandbox.
+//! refuses it, [`bounded`] says which of them stay within a sandbox, and [`schema()`] describes
+//! them all.
 
 pub mod bounded;
+
+mod schema;
 
 mod shape;
 
 use serde_json::{Map, Value};
 
+pub use self::schema::schema;
 use self::shape::{SHAPES, Shape};
 pub(crate) use self::shape::{THREAD_KEYS, TURN_KEYS};
 

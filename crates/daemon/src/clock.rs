@@ -11,6 +11,12 @@ pub fn now() -> Millis {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// A time as RFC 3339 has it.
+pub fn rfc3339(time: Millis) -> String {
+    let time = jiff::Timestamp::from_millisecond(time);
+    time.map(|time| time.to_string()).unwrap_or_default()
+}
+
 /// So long after a time.
 pub fn after(time: Millis, duration: Duration) -> Millis {
     time.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))

@@ -17,6 +17,15 @@ const FULL_RETRY: Duration = Duration::from_secs(2);
 /// What was kept for a while is gone.
 pub const FORGOTTEN: &str = "events_forgotten";
 
+/// A thread whose turns are not all over.
+pub const THREAD_BUSY: &str = "thread_busy";
+
+/// An upload that turns still have to read.
+pub const UPLOAD_NEEDED: &str = "upload_needed";
+
+/// A tenant whose turns are not all over.
+pub const TENANT_BUSY: &str = "tenant_busy";
+
 /// A failure, told to clients as problem+json.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -234,6 +243,12 @@ impl Error {
             }
             Self::Conflict { code: FOLDER_MOVED, .. } => {
                 "put the folder back where it was, or make a thread with another `cwd`"
+            }
+            Self::Conflict { code: THREAD_BUSY | UPLOAD_NEEDED, .. } => {
+                "wait for the turns to end, or stop them with `POST /v1/turns/{turn}/interrupt`"
+            }
+            Self::Conflict { code: TENANT_BUSY, .. } => {
+                "wait for its turns, or stop the server and use `--force`"
             }
             Self::KeyReused(_) => "use another key for another request",
             Self::Client(err) => return err.hint(),

@@ -2,8 +2,9 @@
 //!
 //! Read: [`app`] (what handlers share), [`security`] (who gets in at all), [`auth`] (who asks),
 //! [`access`] (which role that takes), [`limits`], [`connections`], [`wrong_tokens`] and
-//! [`body_budget`] (how much), [`extract`] and [`body`] (what they send), [`problem`] (how errors
-//! are told), then one file for each kind of thing, and [`openapi`] (all of it, described).
+//! [`body_budget`] (how much), [`extract`] and [`body`] (what they send), [`idempotency`] (whether
+//! they sent it before), [`problem`] (how errors are told), then one file for each kind of thing,
+//! and [`openapi`] (all of it, described).
 
 pub mod app;
 
@@ -30,6 +31,8 @@ mod unique_keys;
 pub mod body;
 
 pub mod problem;
+
+pub mod idempotency;
 
 pub mod sse;
 
@@ -61,7 +64,7 @@ pub mod listen;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 
 use self::app::App;
 use crate::error::Error;
@@ -89,7 +92,11 @@ fn native() -> Vec<Route> {
     let route = |path, methods, handlers| Route { path, methods, handlers };
     vec![
         route("/v1/threads", &["GET", "POST"], get(threads::list).post(threads::create)),
-        route("/v1/threads/{thread}", &["GET", "PATCH"], get(threads::read).patch(threads::rename)),
+        route(
+            "/v1/threads/{thread}",
+            &["GET", "PATCH", "DELETE"],
+            get(threads::read).patch(threads::rename).delete(threads::remove),
+        ),
         route("/v1/threads/{thread}/fork", POST, post(threads::fork)),
         route("/v1/threads/{thread}/archive", POST, post(threads::archive)),
         route("/v1/threads/{thread}/unarchive", POST, post(threads::unarchive)),
@@ -109,6 +116,7 @@ fn native() -> Vec<Route> {
         route("/v1/sessions/{session}", GET, get(sessions::read)),
         route("/v1/sessions/{session}/transcript", GET, get(sessions::transcript)),
         route(uploads::ROUTE, POST, post(uploads::create)),
+        route("/v1/uploads/{upload}", &["DELETE"], delete(uploads::remove)),
     ]
 }
 

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -21,6 +23,11 @@ pub fn hash(token: &str) -> String {
     hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref())
 }
 
+/// SHA-256 of bytes, as text.
+pub fn hash_bytes(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
+}
+
 /// Whether two texts are the same, in a time that tells nothing about where they differ.
 pub fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
@@ -35,6 +42,19 @@ pub fn sign(secret: &str, time: i64, body: &[u8]) -> String {
     context.update(format!("{time}.").as_bytes());
     context.update(body);
     hex(context.sign().as_ref())
+}
+
+/// The signature of a message in the form of Standard Webhooks: `v1,` and HMAC-SHA-256 over
+/// `id.time.body`, as base64. The key is what `whsec_` stands before, decoded, or the secret itself
+/// if it is none of that form.
+pub fn sign_standard(secret: &str, id: &str, time: i64, body: &[u8]) -> String {
+    let decoded = secret.strip_prefix("whsec_").and_then(|key| STANDARD.decode(key).ok());
+    let key = decoded.as_deref().unwrap_or(secret.as_bytes());
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key);
+    let mut context = ring::hmac::Context::with_key(&key);
+    context.update(format!("{id}.{time}.").as_bytes());
+    context.update(body);
+    format!("v1,{}", STANDARD.encode(context.sign().as_ref()))
 }
 
 /// Bytes as hexadecimal text.

@@ -129,6 +129,7 @@ impl Server {
             fronts,
             doors,
             used,
+            keys: http::idempotency::Keys::default(),
             metrics: Metrics::default(),
             token_watch,
             stop,
@@ -376,7 +377,12 @@ async fn forget(app: App) {
     }
     loop {
         let before = clock::now() - days * 24 * 3600 * 1000;
-        if let Err(err) = app.store.commit(vec![Change::Forget { before }]).await {
+        // What came of a turn stays when its events go.
+        let forgotten = async {
+            app.runner.keep_results(before).await?;
+            app.store.commit(vec![Change::Forget { before }]).await.map_err(Error::from)
+        };
+        if let Err(err) = forgotten.await {
             tracing::error!(%err, "old events are not forgotten");
         }
         let kept = Duration::from_secs(days.unsigned_abs() * 24 * 3600);

@@ -92,7 +92,8 @@ impl Shelf {
         Ok(gone)
     }
 
-    fn remove(&self, id: &str) -> io::Result<bool> {
+    /// A file goes, and with it who uses it; false if there is none.
+    pub fn remove(&self, id: &str) -> io::Result<bool> {
         for (_, thread) in self.marks().filter(|(used, _)| used == id) {
             remove(&self.mark(id, &thread))?;
         }

@@ -20,8 +20,8 @@ use thiserror::Error;
 pub use self::change::{Change, TurnEnd};
 pub use self::probe::WriteProbe;
 pub use self::record::{
-    Chunk, Delivery, DeliveryCounts, InterruptRow, InterruptState, ThreadRow, TokenRow, TurnKind,
-    TurnRow, TurnState, UnfinishedTurn, WorkerRow,
+    AnswerRow, Chunk, Delivery, DeliveryCounts, InterruptRow, InterruptState, ThreadRow, TokenRow,
+    TurnKind, TurnRow, TurnState, UnfinishedTurn, WorkerRow,
 };
 use crate::clock::Millis;
 use crate::tenant::Tenant;
@@ -154,6 +154,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// The turn of a tenant that was started under this idempotency key.
     fn turn_of_key(&self, tenant: &str, key: &str) -> Stored<Option<TurnRow>>;
+
+    /// Turns that ended before this time and whose results are not gathered yet; so many at most.
+    fn turns_without_result(&self, before: Millis, limit: usize) -> Stored<Vec<TurnRow>>;
+
+    /// What a tenant's request for this operation was answered under this key.
+    fn answer_of_key(&self, tenant: &str, operation: &str, key: &str) -> Stored<Option<AnswerRow>>;
 
     /// Turns of a thread.
     fn turns(&self, tenant: &str, thread: &str, page: Paging) -> Stored<Vec<TurnRow>>;

@@ -138,8 +138,49 @@ impl Default for Limits {
 pub struct Webhook {
     /// Where to.
     pub url: String,
-    /// What its calls are signed with.
+    /// What its calls are signed with; `whsec_` and base64, or any text.
     pub secret: String,
+    /// What it is told of.
+    #[serde(default = "HookEvent::usual")]
+    pub events: Vec<HookEvent>,
+}
+
+/// What a webhook can be told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HookEvent {
+    /// A question was asked.
+    #[serde(rename = "interrupt.opened")]
+    InterruptOpened,
+    /// A turn waits for an answer.
+    #[serde(rename = "turn.waiting")]
+    TurnWaiting,
+    /// A turn ended well.
+    #[serde(rename = "turn.completed")]
+    TurnCompleted,
+    /// A turn ended with an error.
+    #[serde(rename = "turn.failed")]
+    TurnFailed,
+    /// Somebody stopped a turn.
+    #[serde(rename = "turn.interrupted")]
+    TurnInterrupted,
+}
+
+impl HookEvent {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InterruptOpened => "interrupt.opened",
+            Self::TurnWaiting => "turn.waiting",
+            Self::TurnCompleted => "turn.completed",
+            Self::TurnFailed => "turn.failed",
+            Self::TurnInterrupted => "turn.interrupted",
+        }
+    }
+
+    /// Of a webhook that does not say.
+    fn usual() -> Vec<Self> {
+        vec![Self::InterruptOpened]
+    }
 }
 
 /// A tool that is served by a webhook instead of a waiting client.

@@ -34,6 +34,8 @@ mod recorder;
 
 mod recover;
 
+mod result;
+
 mod take_over;
 
 use std::collections::HashMap;
@@ -55,6 +57,7 @@ use uuid::Uuid;
 use self::begin::STARTING;
 use self::lane::Lane;
 use self::log::{Log, Reader};
+use self::result::Results;
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
@@ -67,6 +70,7 @@ use crate::workers::Workers;
 
 pub use self::call::steering;
 pub use self::length::{check_files, check_length, json_bytes};
+pub use self::result::TurnResult;
 
 /// Runs turns; clones share it.
 #[derive(Clone)]
@@ -99,6 +103,8 @@ pub(crate) struct Inner {
     live: Mutex<HashMap<String, Arc<Live>>>,
     /// Threads with turns, by name.
     lanes: Mutex<HashMap<String, Lane>>,
+    /// Results of running turns, as far as they are gathered.
+    results: Results,
     /// How many turns a tenant may run, by its name.
     rooms: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Set when turns are to be let go.
@@ -170,6 +176,9 @@ impl Live {
     }
 }
 
+/// Stands before the caller's key of a prompt.
+const TURN_KEY: &str = "create_turn ";
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct NewTurn {
@@ -177,7 +186,7 @@ pub struct NewTurn {
     pub kind: TurnKind,
     /// A call of the AI SDK, or the target of a review.
     pub request: Value,
-    /// The caller's name for it: the same name again gives the same turn.
+    /// The caller's name for it, after that of the operation: the same again gives the same turn.
     pub key: Option<String>,
 }
 
@@ -193,6 +202,7 @@ impl Runner {
             body_budget,
             live: Mutex::default(),
             lanes: Mutex::default(),
+            results: Results::default(),
             rooms: Mutex::default(),
             stop: CancellationToken::new(),
             starting: TaskTracker::new(),
@@ -218,14 +228,14 @@ impl Runner {
         if inner.stop.is_cancelled() {
             return Err(Error::Stopping);
         }
-        if thread.archived {
-            let message = format!("thread `{}` is archived", thread.id);
-            return Err(Error::Conflict { code: "thread_archived", message });
-        }
         check_length("the prompt", &new.request)?;
         let turn = row(tenant, thread, new);
         if let Some(known) = inner.known(&turn).await? {
             return Ok((known, false));
+        }
+        if thread.archived {
+            let message = format!("thread `{}` is archived", thread.id);
+            return Err(Error::Conflict { code: "thread_archived", message });
         }
         let bytes = json_bytes(&turn.request);
         let place = inner.reserve(tenant, &thread.id, bytes)?;
@@ -238,8 +248,13 @@ impl Runner {
             Ok(_) => {}
             // Somebody else was quicker with the same key.
             Err(StoreError::Conflict(why)) => {
-                let known = inner.known(&turn).await?;
-                return known.map(|known| (known, false)).ok_or(StoreError::Conflict(why).into());
+                if let Some(known) = inner.known(&turn).await? {
+                    return Ok((known, false));
+                }
+                // Or the thread was deleted meanwhile.
+                let gone = inner.store.thread(&tenant.id, &thread.id).await?.is_none();
+                let gone = gone.then(|| Error::not_found("thread", thread.id.as_str()));
+                return Err(gone.unwrap_or(StoreError::Conflict(why).into()));
             }
             Err(err) => return Err(err.into()),
         }
@@ -301,6 +316,26 @@ impl Runner {
         }
     }
 
+    /// What has come of a turn so far: its last words and the files it changed.
+    pub async fn result(&self, turn: &TurnRow) -> Result<TurnResult, Error> {
+        self.inner.result(turn).await
+    }
+
+    /// Keeps the results of turns that ended before this time, so that their events may go.
+    pub async fn keep_results(&self, before: clock::Millis) -> Result<(), Error> {
+        self.inner.keep_results(before).await
+    }
+
+    /// The turn that was started under the same key for the same request.
+    pub async fn known(
+        &self,
+        caller: &Caller,
+        thread: &ThreadRow,
+        new: &NewTurn,
+    ) -> Result<Option<TurnRow>, Error> {
+        self.inner.known(&row(&caller.tenant, thread, new.clone())).await
+    }
+
     /// Turns that wait or run.
     pub fn live(&self) -> usize {
         self.inner.live().len()
@@ -346,10 +381,14 @@ impl Inner {
     async fn known(&self, turn: &TurnRow) -> Result<Option<TurnRow>, Error> {
         let Some(key) = &turn.key else { return Ok(None) };
         let Some(known) = self.store.turn_of_key(&turn.tenant, key).await? else {
-            return Ok(None);
+            // Versions before did not keep what the key was used for.
+            let Some(plain) = key.strip_prefix(TURN_KEY) else { return Ok(None) };
+            let known = self.store.turn_of_key(&turn.tenant, plain).await?;
+            return Ok(known.filter(|known| known.digest == turn.digest));
         };
         if known.digest != turn.digest {
-            return Err(Error::KeyReused(key.clone()));
+            let key = key.split_once(' ').map_or(key.as_str(), |(_, key)| key);
+            return Err(Error::KeyReused(key.to_owned()));
         }
         Ok(Some(known))
     }
@@ -381,6 +420,7 @@ fn row(tenant: &Tenant, thread: &ThreadRow, new: NewTurn) -> TurnRow {
         error: None,
         resumable: false,
         usage: None,
+        result: None,
         last: 0,
         created: clock::now(),
         started: None,

@@ -6,6 +6,8 @@
 //! of them), [`skipped`] (tests that have nothing to try here). This crate knows bytes and JSON,
 //! and none of our types.
 
+pub mod api_tools;
+
 pub mod model;
 
 pub mod app_server;

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bindery_daemon::config::{Config, Flags};
+use bindery_daemon::error::Error;
 use bindery_daemon::serve::{STORE, is_running, make_data, open_store, prepare_folders};
+use bindery_daemon::shelf::Shelf;
 use bindery_daemon::tenant::{Role, Roles, SettingsFile, TenantSettings, Tenants};
 
 use self::told::Told;
@@ -86,6 +88,14 @@ enum Action {
         /// What it may be used for; may be given several times
         #[arg(long, value_name = "ROLE", required = true, value_parser = role)]
         role: Vec<Role>,
+    },
+    /// Remove a tenant: its tokens, threads, turns and uploads, but not its root and Codex home
+    Remove {
+        /// The tenant
+        tenant: String,
+        /// Also when it has turns that wait or run; the server must be stopped then
+        #[arg(long)]
+        force: bool,
     },
     /// Make a token void
     Revoke {
@@ -196,11 +206,47 @@ async fn act(data: &Path, tenants: &Tenants, action: Action) -> anyhow::Result<T
             tenants.set_roles(&token, roles.clone()).await.map_err(hinted)?;
             Ok(Told::Roles { token, roles })
         }
+        Action::Remove { tenant, force } => {
+            let tenant = tenants.find(&tenant).await.map_err(hinted)?;
+            remove(data, tenants, &tenant, force).await?;
+            Ok(Told::Removed(Box::new(tenant)))
+        }
         Action::Revoke { token } => {
             tenants.revoke(&token).await.map_err(hinted)?;
             Ok(Told::Revoked(token))
         }
     }
+}
+
+/// Removes what the server keeps of a tenant. Turns that run are in the hands of a server while one
+/// runs, and would go on without a tenant.
+async fn remove(
+    data: &Path,
+    tenants: &Tenants,
+    tenant: &bindery_daemon::tenant::Tenant,
+    force: bool,
+) -> anyhow::Result<()> {
+    let running = is_running(data);
+    match tenants.remove(tenant, force && !running).await {
+        Err(Error::Conflict { message, .. }) if force && running => {
+            let message = format!("{message}, and a server runs on this data folder");
+            let hint = "stop the server first, or wait for the turns".to_owned();
+            return Err(Hinted { message, hint, misuse: false }.into());
+        }
+        removed => removed.map_err(hinted)?,
+    }
+    let uploads = Shelf::new(data, &tenant.id).folder().to_owned();
+    for folder in
+        [uploads, data.join("homes").join(&tenant.id), data.join("temporary").join(&tenant.id)]
+    {
+        match std::fs::remove_dir_all(&folder) {
+            Err(err) if err.kind() != std::io::ErrorKind::NotFound => {
+                return Err(hinted(Error::io(&folder, err)));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Reads a role, with the others to choose from when it is none.

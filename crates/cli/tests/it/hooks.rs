@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bindery_testkit::api_tools::{Python, run as run_tool};
 use bindery_testkit::model::{Reply, Step};
 use serde_json::{Value, json};
 
@@ -13,9 +14,10 @@ bindery_testkit::on_both! {
     a_question_is_told_until_it_is_taken,
     a_delivery_outlives_the_daemon,
     a_webhook_serves_a_tool_and_its_failures_are_told_to_the_model,
+    a_webhook_is_told_what_it_asked_for_in_the_standard_form,
 }
 
-const SECRET: &str = "whsec_of_this_test";
+const SECRET: &str = "whsec_b2YgdGhpcyB0ZXN0";
 
 fn fine(body: Value) -> Answers {
     Answers::With(200, body.to_string())
@@ -126,4 +128,59 @@ async fn a_webhook_serves_a_tool_and_its_failures_are_told_to_the_model() {
         assert_eq!(call.headers["bindery-delivery"], asked["callId"].as_str().unwrap());
     }
     assert_eq!(receiver.calls().len(), cases.len(), "a call is made once");
+}
+
+/// Reads calls from a file and fails unless each is signed as Standard Webhooks has it.
+const VERIFY: &str = r#"
+import json, sys
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+calls, secret = json.load(open(sys.argv[2])), sys.argv[1]
+for call in calls:
+    told = Webhook(secret).verify(call["body"], call["headers"])
+    assert told["id"] == call["headers"]["webhook-id"], told
+    for wrong in ({**call, "body": call["body"] + " "}, call):
+        other = secret if wrong is not call else "whsec_b3RoZXI="
+        try:
+            Webhook(other).verify(wrong["body"], wrong["headers"])
+        except WebhookVerificationError:
+            continue
+        raise SystemExit("a wrong signature is taken for a right one")
+print(len(calls))
+"#;
+
+async fn a_webhook_is_told_what_it_asked_for_in_the_standard_form() {
+    let Some(python) = Python::find() else { return };
+    let receiver = Receiver::new(vec![Answers::With(500, String::new()), fine(json!({}))]);
+    let run = Reply::new([Step::exec("echo ran > ran", "c1")]).when_user("go");
+    let failing = Reply::new([Step::status(400, "invalid_request_error", "bad")]).when_user("fail");
+    let daemon = Daemon::new(vec![Reply::text("fine").when_output_of("c1"), run, failing]);
+    let events = "events = ['turn.waiting', 'turn.completed', 'turn.failed']";
+    let url = receiver.url();
+    daemon.set_tenant(&format!("[[webhooks]]\nurl = '{url}'\nsecret = '{SECRET}'\n{events}\n"));
+    let thread = daemon.careful().await;
+    let turn = daemon.say(&thread, "go").await;
+    // Refused once, then taken.
+    let calls = receiver.wait(2).await;
+    assert_eq!(calls[0].headers["webhook-id"], calls[1].headers["webhook-id"]);
+    let waiting = calls[1].json();
+    assert_eq!(waiting["type"], "turn.waiting");
+    assert_eq!(waiting["data"]["turn"]["id"], json!(turn));
+    let token = waiting["data"]["interrupt"]["token"].as_str().unwrap();
+    let yes = json!({ "kind": "decision", "decision": "accept" });
+    assert_eq!(daemon.web.post(&format!("/v1/interrupts/{token}/answer"), yes).await.0, 200);
+    receiver.wait(3).await;
+    daemon.say(&thread, "fail").await;
+    let calls = receiver.wait(4).await;
+    let told: Vec<Value> = calls[1..].iter().map(|call| call.json()["type"].clone()).collect();
+    assert_eq!(told, ["turn.waiting", "turn.completed", "turn.failed"]);
+    let failed = &calls[3].json()["data"]["turn"];
+    assert_eq!(failed["state"], "failed");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("bad"), "{failed}");
+    let folder = tempfile::tempdir().unwrap();
+    let heard = calls.iter().map(|call| json!({ "headers": call.headers, "body": call.body }));
+    let file = folder.path().join("calls.json");
+    std::fs::write(&file, heard.collect::<Value>().to_string()).unwrap();
+    let mut command = python.command(folder.path());
+    let (said, _) = run_tool(command.arg("-c").arg(VERIFY).arg(SECRET).arg(file));
+    assert_eq!(said.trim(), "4");
 }

@@ -12,6 +12,17 @@ mod exec;
 mod exec_trust;
 
 mod clients;
+
+mod generated;
+
+mod conformance;
+
+mod results;
+
+mod removal;
+
+mod once;
+
 mod config_flags;
 
 mod review;

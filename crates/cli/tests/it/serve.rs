@@ -196,8 +196,11 @@ async fn a_worker_that_dies_ends_its_turn_with_the_reason_and_the_question_is_as
     assert_eq!(late, (409, "interrupt_over".to_owned()));
     assert!(!daemon.stage.codex.project().join("ran").exists());
     let path = format!("/v1/interrupts/{token}/ask-again");
-    let (status, again) = daemon.web.post(&path, json!({})).await;
+    let key = [("idempotency-key", "again")];
+    let (status, again) = daemon.web.ask("POST", &path, Some(json!({})), &key).await;
     assert_eq!(status, 201, "{again}");
+    let (status, same) = daemon.web.ask("POST", &path, Some(json!({})), &key).await;
+    assert_eq!((status, &same["id"]), (200, &again["id"]));
     let second = again["id"].as_str().unwrap();
     let seen = daemon.web.follow(second, 0).await.until(is("interrupt")).await;
     let token = seen.last().unwrap().data["token"].as_str().unwrap();

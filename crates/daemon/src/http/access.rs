@@ -25,6 +25,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("POST",  "/v1/threads",                               RUN),
     ("GET",   "/v1/threads/{thread}",                      Access::Read),
     ("PATCH", "/v1/threads/{thread}",                      RUN),
+    ("DELETE", "/v1/threads/{thread}",                     RUN),
     ("POST",  "/v1/threads/{thread}/fork",                 RUN),
     ("POST",  "/v1/threads/{thread}/archive",              RUN),
     ("POST",  "/v1/threads/{thread}/unarchive",            RUN),
@@ -46,6 +47,7 @@ const TABLE: &[(&str, &str, Access)] = &[
     ("GET",   "/v1/sessions/{session}",                    Access::Read),
     ("GET",   "/v1/sessions/{session}/transcript",         Access::Read),
     ("POST",  "/v1/uploads",                               RUN),
+    ("DELETE", "/v1/uploads/{upload}",                     RUN),
     // Models are listed by a worker, which is started for it.
     ("GET",   "/v1/models",                                RUN),
     ("POST",  "/v1/models",                                RUN),

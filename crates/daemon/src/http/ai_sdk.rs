@@ -22,6 +22,7 @@ use super::app::App;
 use super::body::{Body, NoFields, Perhaps, json};
 use super::extract::Path;
 use super::limits::room;
+use super::openapi::shape;
 use super::sse;
 use super::token_watch::WatchedStream;
 use super::turns::NewPrompt;
@@ -41,7 +42,8 @@ const WRITE: usize = 32 * 1024;
 
 /// Runs a call and streams its parts. Closing the response interrupts the turn.
 #[utoipa::path(post, path = "/v1/language-model/stream", tag = "AI SDK",
-    request_body = Value,
+    operation_id = "stream_call",
+    request_body = shape::CallRequest,
     responses((status = 200, body = String, content_type = "text/event-stream")))]
 pub async fn stream(
     State(app): State<App>,
@@ -99,7 +101,8 @@ impl Sending {
 
 /// Starts a worker and spare threads for conversations that begin like this call.
 #[utoipa::path(post, path = "/v1/language-model/prepare", tag = "AI SDK",
-    request_body = Value, responses((status = 204)))]
+    operation_id = "prepare_call",
+    request_body = shape::CallRequest, responses((status = 204)))]
 pub async fn prepare(
     State(app): State<App>,
     caller: Caller,
@@ -117,12 +120,13 @@ pub struct Steering {
     /// Text.
     pub text: Option<String>,
     /// Parts as a user message of the AI SDK has them.
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<shape::InputPart>>)]
     pub input: Option<Vec<Value>>,
 }
 
 /// Adds to a call while it runs.
 #[utoipa::path(post, path = "/v1/language-model/calls/{call}/steer", tag = "AI SDK",
+    operation_id = "steer_call",
     request_body = Steering, responses((status = 204)))]
 pub async fn steer(
     State(app): State<App>,
@@ -156,7 +160,8 @@ pub async fn steer(
 
 /// Stops a call; its stream ends by itself.
 #[utoipa::path(post, path = "/v1/language-model/calls/{call}/interrupt", tag = "AI SDK",
-    request_body = Value, responses((status = 204)))]
+    operation_id = "interrupt_call",
+    request_body = shape::Nothing, responses((status = 204)))]
 pub async fn interrupt(
     State(app): State<App>,
     caller: Caller,
@@ -175,7 +180,8 @@ fn running(app: &App, caller: &Caller, call: &str) -> Result<TurnControl, Error>
 
 /// The models to choose from.
 #[utoipa::path(get, path = "/v1/models", tag = "AI SDK",
-    responses((status = 200, body = Value)))]
+    operation_id = "list_models",
+    responses((status = 200, body = shape::Models)))]
 pub async fn models(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
     models_with(&app, &caller, &FrontSettings::default()).await
 }
@@ -189,7 +195,8 @@ pub struct ModelsQuery {
 
 /// The models to choose from with these settings of a provider.
 #[utoipa::path(post, path = "/v1/models", tag = "AI SDK",
-    request_body = Value, responses((status = 200, body = Value)))]
+    operation_id = "find_models",
+    request_body = shape::ModelsRequest, responses((status = 200, body = shape::Models)))]
 pub async fn models_of(
     State(app): State<App>,
     caller: Caller,

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body_budget::BodyBudget;
 use super::connections::Connections;
+use super::idempotency::Keys;
 use super::limits::Used;
 use super::metrics::Metrics;
 use super::security::Doors;
@@ -39,6 +40,8 @@ pub struct App {
     pub doors: Doors,
     /// What tenants have used.
     pub used: Used,
+    /// Requests under way that are to be made once.
+    pub keys: Keys,
     /// Who is connected.
     pub connections: Connections,
     /// Wrong tokens, by address.

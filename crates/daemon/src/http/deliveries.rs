@@ -8,18 +8,20 @@ use serde_json::{Value, json};
 use super::app::App;
 use super::body::json;
 use super::extract::Query;
-use super::pages::{FollowingQuery, Page};
+use super::openapi::shape;
+use super::pages::{Page, PageQuery};
 use crate::error::Error;
 use crate::store::Delivery;
 use crate::tenant::Caller;
 
 /// Lists webhook deliveries that wait or were given up, oldest first.
-#[utoipa::path(get, path = "/v1/deliveries", tag = "interrupts",
-    params(FollowingQuery), responses((status = 200, body = Page<Value>)))]
+#[utoipa::path(get, path = "/v1/deliveries", tag = "deliveries",
+    operation_id = "list_deliveries",
+    params(PageQuery), responses((status = 200, body = shape::DeliveryPage)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(query): Query<FollowingQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Response, Error> {
     let rows = app.store.deliveries(&caller.tenant.id, query.following()).await?;
     let page = Page::of(rows, query.limit(), |row| row.id.clone(), |row| view(&row));

@@ -40,7 +40,16 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Error> {
         match axum::extract::Query::<T>::from_request_parts(parts, app).await {
             Ok(axum::extract::Query(query)) => Ok(Self(query)),
-            Err(err) => Err(Error::invalid("query", err.body_text())),
+            Err(err) => Err(wrong(&err.body_text())),
         }
+    }
+}
+
+/// What is wrong with a query, named by its field: that is how the reader's words begin.
+fn wrong(told: &str) -> Error {
+    let told = told.strip_prefix("Failed to deserialize query string: ").unwrap_or(told);
+    match told.split_once(": ") {
+        Some((field, why)) if !field.contains([' ', '`']) => Error::invalid(field, why),
+        _ => Error::invalid("query", told),
     }
 }

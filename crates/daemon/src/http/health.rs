@@ -24,6 +24,7 @@ const OK: Health = Health { status: "ok", version: env!("CARGO_PKG_VERSION") };
 
 /// The process answers.
 #[utoipa::path(get, path = "/healthz", tag = "server",
+    operation_id = "get_health",
     security(()), responses((status = 200, body = Health)))]
 pub async fn live() -> Response {
     json(StatusCode::OK, &OK)
@@ -31,6 +32,7 @@ pub async fn live() -> Response {
 
 /// The store answers and can be written, and the server is not about to stop.
 #[utoipa::path(get, path = "/readyz", tag = "server",
+    operation_id = "get_readiness",
     security(()), responses((status = 200, body = Health)))]
 pub async fn ready(State(app): State<App>) -> Result<Response, Error> {
     if app.stop.is_cancelled() {

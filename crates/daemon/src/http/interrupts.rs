@@ -1,19 +1,20 @@
 //! Questions: listed, read, answered, asked again.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bindery_core::interrupt::Answer;
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::IntoParams;
 
 use super::ai_sdk;
 use super::app::App;
 use super::body::{Body, NoFields, Perhaps, json};
 use super::extract::{Path, Query};
+use super::idempotency::Once;
 use super::limits::room;
-use super::pages::{Page, following_limit, place_from_name, place_to_name};
+use super::openapi::shape;
+use super::pages::{Limit, Page, limit, place_from_name, place_to_name};
 use super::turns::TurnView;
 use crate::error::Error;
 use crate::interrupts::view;
@@ -34,22 +35,25 @@ pub struct InterruptQuery {
     pub turn: Option<String>,
     /// Of all tenants; needs an administrator's token.
     pub all: Option<bool>,
-    /// At most so many; 200 if it does not say, 1,000 at most.
-    pub limit: Option<u32>,
-    /// Only what comes after this: `next` of the page before.
-    pub after: Option<String>,
+    /// At most so many; 50 if it does not say.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    pub limit: Option<Limit>,
+    /// `next` of the page before.
+    #[serde(alias = "before", alias = "after")]
+    pub cursor: Option<String>,
 }
 
 /// Lists interrupts, oldest first.
 #[utoipa::path(get, path = "/v1/interrupts", tag = "interrupts",
-    params(InterruptQuery), responses((status = 200, body = Page<Value>)))]
+    operation_id = "list_interrupts",
+    params(InterruptQuery), responses((status = 200, body = shape::InterruptPage)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<InterruptQuery>,
 ) -> Result<Response, Error> {
-    let limit = following_limit(query.limit);
-    let after = query.after.as_deref().map(|next| place_from_name("after", next));
+    let limit = limit(query.limit);
+    let after = query.cursor.as_deref().map(place_from_name);
     let filter = InterruptFilter {
         tenant: None,
         turn: query.turn,
@@ -66,7 +70,8 @@ pub async fn list(
 
 /// Reads an interrupt.
 #[utoipa::path(get, path = "/v1/interrupts/{token}", tag = "interrupts",
-    responses((status = 200, body = Value)))]
+    operation_id = "get_interrupt",
+    responses((status = 200, body = shape::Interrupt)))]
 pub async fn read(
     State(app): State<App>,
     caller: Caller,
@@ -77,7 +82,9 @@ pub async fn read(
 
 /// Answers an interrupt, once, with what was offered.
 #[utoipa::path(post, path = "/v1/interrupts/{token}/answer", tag = "interrupts",
-    request_body = Value, responses((status = 200, body = Value), (status = 204)))]
+    operation_id = "answer_interrupt",
+    request_body = shape::Answer,
+    responses((status = 200, body = shape::Interrupt), (status = 204)))]
 pub async fn answer(
     State(app): State<App>,
     caller: Caller,
@@ -94,14 +101,26 @@ pub async fn answer(
 
 /// Starts a turn that takes up a question which its worker took with it.
 #[utoipa::path(post, path = "/v1/interrupts/{token}/ask-again", tag = "interrupts",
-    responses((status = 201, body = TurnView)))]
+    operation_id = "reask_interrupt",
+    params(("idempotency-key" = Option<String>, Header)),
+    responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
 pub async fn ask_again(
     State(app): State<App>,
     caller: Caller,
     Path(token): Path,
+    headers: HeaderMap,
     Perhaps(NoFields {}): Perhaps<NoFields>,
 ) -> Result<Response, Error> {
+    let asked = (&*token, &b""[..]);
+    let first = match Once::begin(&app, &caller, "reask_interrupt", &headers, asked).await? {
+        Once::First(first) => first,
+        Once::Made(response) => return Ok(response),
+    };
     room(&app, &caller.tenant, 0).await?;
-    let turn = app.desk.ask_again(&caller, &token).await?;
-    Ok(json(StatusCode::CREATED, &TurnView::from(turn)))
+    let turn = TurnView::from(app.desk.ask_again(&caller, &token).await?);
+    // A question is taken up once, so nothing is done twice if this is not kept.
+    if let Some(keep) = first.keep(&turn)? {
+        app.store.commit(vec![keep]).await?;
+    }
+    Ok(json(StatusCode::CREATED, &turn))
 }

@@ -153,6 +153,7 @@ fn known(method: &str) -> &'static str {
 
 /// All counts, for an administrator.
 #[utoipa::path(get, path = "/metrics", tag = "server",
+    operation_id = "get_metrics",
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub async fn show(State(app): State<App>, caller: Caller) -> Result<Response, Error> {
     caller.must_have(Role::Admin)?;

@@ -23,7 +23,9 @@ pre{background:#f3f3f0;padding:.8rem;overflow:auto}b{display:inline-block;min-wi
 h2{border-color:#444}a{color:#8ab4f8}}";
 
 /// What runs here.
-#[utoipa::path(get, path = "/", tag = "server", security(()),
+#[utoipa::path(get, path = "/", tag = "server",
+    operation_id = "get_home",
+    security(()),
     responses((status = 200, body = String, content_type = "text/html")))]
 pub async fn home(State(app): State<App>) -> Response {
     let backend = match app.runner.workers().default_backend() {
@@ -43,7 +45,9 @@ pub async fn home(State(app): State<App>) -> Response {
 }
 
 /// The API document, to read.
-#[utoipa::path(get, path = "/docs", tag = "server", security(()),
+#[utoipa::path(get, path = "/docs", tag = "server",
+    operation_id = "get_docs",
+    security(()),
     responses((status = 200, body = String, content_type = "text/html")))]
 pub async fn docs() -> Response {
     page("Bindery: the API", &readable(&openapi::document()))

@@ -1,20 +1,22 @@
 //! Lists in pages.
 
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use std::borrow::Cow;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::IntoParams;
 
 use crate::clock::Millis;
 use crate::error::Error;
 use crate::store::{Following, Paging};
 
 /// A page of a list.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Page<T> {
     /// What is on this page.
     pub data: Vec<T>,
-    /// Give it as `before` (of a list that is newest first) or `after` (oldest first) for the next
-    /// page; none on the last.
+    /// Give it as `cursor` for the next page; none on the last.
     pub next: Option<String>,
 }
 
@@ -41,64 +43,89 @@ pub(super) fn place_to_name((at, name): &Place) -> String {
     format!("{at}.{name}")
 }
 
-/// The place that `next` named; `what` is the field that gave it back.
-pub(super) fn place_from_name(what: &str, next: &str) -> Result<Place, Error> {
+/// The place that `next` named.
+pub(super) fn place_from_name(next: &str) -> Result<Place, Error> {
     let place = next.split_once('.').and_then(|(at, name)| {
         let at = at.parse().ok()?;
         Some((at, name.to_owned()))
     });
-    place.ok_or_else(|| Error::invalid(what, "it must be `next` of the page before"))
+    place.ok_or_else(|| Error::invalid("cursor", "it must be `next` of the page before"))
 }
 
-/// How many of a list that is oldest first, within bounds.
-pub(super) fn following_limit(limit: Option<u32>) -> usize {
-    limit.unwrap_or(200).clamp(1, 1000) as usize
+/// A whole number of a query, within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Within<const MIN: u64, const MAX: u64>(pub u64);
+
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Within<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        let told = || match MAX {
+            u64::MAX => format!("it must be a whole number from {MIN} on, and it is `{text}`"),
+            _ => format!("it must be a whole number from {MIN} to {MAX}, and it is `{text}`"),
+        };
+        number.map(Self).ok_or_else(|| D::Error::custom(told()))
+    }
 }
 
-/// Which page of a list, newest first.
+/// How many things are on a page.
+pub type Limit = Within<1, { MAX_LIMIT as u64 }>;
+
+/// The most on a page.
+pub const MAX_LIMIT: usize = 1000;
+
+/// How many if it does not say.
+pub const LIMIT: usize = 50;
+
+/// Which page of a list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
-    /// At most so many; 50 if it does not say, 200 at most.
-    pub limit: Option<u32>,
-    /// Only what is older than this.
-    pub before: Option<String>,
-    /// Those that are put away instead of those that are not.
-    pub archived: Option<bool>,
+    /// At most so many; 50 if it does not say.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    pub limit: Option<Limit>,
+    /// `next` of the page before.
+    #[serde(alias = "before", alias = "after")]
+    pub cursor: Option<String>,
+}
+
+/// How many, of a query that may say so.
+pub(super) fn limit(limit: Option<Limit>) -> usize {
+    limit.and_then(|limit| usize::try_from(limit.0).ok()).unwrap_or(LIMIT)
 }
 
 impl PageQuery {
-    /// How many, within bounds.
+    /// How many.
     pub fn limit(&self) -> usize {
-        self.limit.unwrap_or(50).clamp(1, 200) as usize
+        limit(self.limit)
     }
 
-    /// The page to read, with one more.
+    /// The page to read of a list that is newest first, with one more.
     pub fn paging(&self) -> Paging {
-        Paging { before: self.before.clone(), limit: self.limit() + 1 }
-    }
-}
-
-/// Which page of a list, oldest first.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct FollowingQuery {
-    /// At most so many; 200 if it does not say, 1,000 at most.
-    pub limit: Option<u32>,
-    /// Only what comes after this.
-    pub after: Option<String>,
-}
-
-impl FollowingQuery {
-    /// How many, within bounds.
-    pub fn limit(&self) -> usize {
-        following_limit(self.limit)
+        Paging { before: self.cursor.clone(), limit: self.limit() + 1 }
     }
 
-    /// The page to read, with one more.
+    /// The page to read of a list that is oldest first, with one more.
     pub fn following(&self) -> Following {
-        Following { after: self.after.clone(), limit: Some(self.limit() + 1) }
+        Following { after: self.cursor.clone(), limit: Some(self.limit() + 1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_number_out_of_bounds_is_told_with_the_bounds() {
+        let read = |text: &str| serde_json::from_value::<Limit>(json!(text));
+        assert_eq!(read("1000").unwrap(), Within(1000));
+        for wrong in ["0", "1001", "-1", "1.5", "", "many", "99999999999999999999"] {
+            let told = read(wrong).unwrap_err().to_string();
+            let bounds = format!("a whole number from 1 to 1000, and it is `{wrong}`");
+            assert!(told.contains(&bounds), "{told}");
+        }
     }
 }

@@ -182,7 +182,7 @@ const GUARDS: [(HeaderName, &str); 6] = [
 /// A listed origin asks what it may do.
 fn preflight() -> Response {
     let headers = [
-        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH"),
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
         (
             ACCESS_CONTROL_ALLOW_HEADERS,
             "authorization, content-type, idempotency-key, last-event-id",

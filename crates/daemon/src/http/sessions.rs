@@ -17,7 +17,8 @@ use utoipa::IntoParams;
 use super::app::App;
 use super::body::json;
 use super::extract::{Path, Query};
-use super::pages::{Page, Place, place_from_name, place_to_name};
+use super::openapi::shape;
+use super::pages::{Limit, Page, Place, limit, place_from_name, place_to_name};
 use crate::error::Error;
 use crate::tenant::Caller;
 
@@ -26,26 +27,30 @@ use crate::tenant::Caller;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct SessionQuery {
-    /// At most so many; 50 if it does not say, 500 at most.
-    pub limit: Option<u32>,
+    /// At most so many; 50 if it does not say.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    pub limit: Option<Limit>,
     /// Those that are put away, too.
     pub archived: Option<bool>,
-    /// Only what comes after this: `next` of the page before.
-    pub before: Option<String>,
+    /// `next` of the page before.
+    #[serde(alias = "before", alias = "after")]
+    pub cursor: Option<String>,
 }
 
 /// Lists sessions, newest first.
-#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(SessionQuery),
-    responses((status = 200, body = Page<Value>)))]
+#[utoipa::path(get, path = "/v1/sessions", tag = "sessions",
+    operation_id = "list_sessions",
+    params(SessionQuery),
+    responses((status = 200, body = shape::SessionPage)))]
 pub async fn list(
     State(_): State<App>,
     caller: Caller,
     Query(query): Query<SessionQuery>,
 ) -> Result<Response, Error> {
-    let limit = query.limit.unwrap_or(50).clamp(1, 500) as usize;
+    let limit = limit(query.limit);
     let archived = query.archived.unwrap_or(false);
     let home = home(&caller);
-    let before = query.before.as_deref().map(|next| place_from_name("before", next));
+    let before = query.cursor.as_deref().map(place_from_name);
     let before = before.transpose()?;
     let mut listed = blocking(move || match home {
         Some(home) => Catalogue::default().list_within(&home),
@@ -68,7 +73,8 @@ fn place(summary: &Summary) -> Place {
 
 /// Reads what a list shows of a session.
 #[utoipa::path(get, path = "/v1/sessions/{session}", tag = "sessions",
-    responses((status = 200, body = Value)))]
+    operation_id = "get_session",
+    responses((status = 200, body = shape::Session)))]
 pub async fn read(State(_): State<App>, caller: Caller, Path(id): Path) -> Result<Response, Error> {
     let file = resolve(&caller, id).await?.0;
     let summary = blocking(move || Reader::default().summary(&file, true)).await?;
@@ -77,7 +83,8 @@ pub async fn read(State(_): State<App>, caller: Caller, Path(id): Path) -> Resul
 
 /// Reads all that was said and done in a session.
 #[utoipa::path(get, path = "/v1/sessions/{session}/transcript", tag = "sessions",
-    responses((status = 200, body = Value)))]
+    operation_id = "get_transcript",
+    responses((status = 200, body = shape::Transcript)))]
 pub async fn transcript(
     State(_): State<App>,
     caller: Caller,
@@ -126,6 +133,24 @@ pub(super) async fn refuse_linked(caller: &Caller, id: &str) -> Result<(), Error
         true => Err(Error::invalid("sessionId", "its file is a link, or has another name")),
         false => Ok(()),
     }
+}
+
+/// Deletes the files of the session of exactly this name: regular ones of the tenant's home alone.
+pub(super) async fn remove(caller: &Caller, id: &str) -> Result<(), Error> {
+    let (home, id) = (home(caller), id.to_owned());
+    let named =
+        |file: &SessionFile| file.thread_id.as_ref().is_some_and(|known| known.as_str() == id);
+    let files = home.map_or(Ok(Vec::new()), |home| find::files_within(&home));
+    let files = files.map_err(|err| Error::Internal(err.to_string()))?;
+    for file in files.iter().filter(|file| named(file)) {
+        match tokio::fs::remove_file(&file.path).await {
+            Err(err) if err.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io(&file.path, err));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Where its file is, is nobody's business.

@@ -1,29 +1,32 @@
-//! Threads: made, listed, read, named, forked, put away, made shorter, reviewed.
+//! Threads: made, listed, read, named, forked, put away, made shorter, reviewed, deleted.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::app::App;
 use super::body::{Body, NoFields, Perhaps, json};
 use super::extract::{Path, Query};
+use super::idempotency::{First, Once, turn_key};
 use super::limits::room;
-use super::pages::{Page, PageQuery};
+use super::openapi::shape;
+use super::pages::{Limit, Page, PageQuery};
 use super::sessions;
 use super::turns::{TurnView, submit};
 use super::uploads;
 use crate::clock::{self, Millis};
-use crate::error::Error;
+use crate::error::{Error, THREAD_BUSY};
 use crate::store::{Change, StoreError, ThreadRow, TurnKind};
 use crate::tenant::{Caller, Contributor, ThreadFolder};
 use crate::turns::{NewTurn, json_bytes};
 
 /// A thread.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Thread)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadView {
     /// Its name.
@@ -37,10 +40,13 @@ pub struct ThreadView {
     /// The folder it works in.
     pub cwd: String,
     /// Settings of all its turns.
+    #[schema(value_type = shape::Settings)]
     pub settings: Value,
     /// Tools that its callers run.
+    #[schema(value_type = Vec<shape::Tool>)]
     pub tools: Value,
     /// Tokens it has used, as the backend counts.
+    #[schema(value_type = Option<Object>)]
     pub usage: Option<Value>,
     /// Put away.
     pub archived: bool,
@@ -69,50 +75,69 @@ impl From<ThreadRow> for ThreadView {
 }
 
 /// A new thread.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewThread {
     /// For people.
+    #[serde(default)]
     pub title: Option<String>,
     /// The folder it works in, below the tenant's root; the root itself if it does not say.
+    #[serde(default)]
     pub cwd: Option<String>,
     /// `codex`, `engine` or `auto`.
+    #[serde(default)]
     pub backend: Option<String>,
     /// Settings of all its turns: `model`, `effort`, `approvalPolicy`, `sandbox` …
-    #[schema(value_type = Object)]
+    #[serde(default)]
+    #[schema(value_type = shape::Settings)]
     pub settings: Map<String, Value>,
     /// Tools that its callers run, as the AI SDK declares them.
-    #[schema(value_type = Vec<Object>)]
+    #[serde(default)]
+    #[schema(value_type = Vec<shape::Tool>)]
     pub tools: Vec<Value>,
     /// A session of the tenant's to go on with.
+    #[serde(default)]
     pub session_id: Option<String>,
 }
 
 /// Makes a thread. Nothing is started before its first turn.
 #[utoipa::path(post, path = "/v1/threads", tag = "threads",
-    request_body = NewThread, responses((status = 201, body = ThreadView)))]
+    operation_id = "create_thread",
+    params(("idempotency-key" = Option<String>, Header)),
+    request_body = NewThread,
+    responses((status = 201, body = ThreadView), (status = 200, body = ThreadView)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
+    let asked = ("", &*json!(new).to_string().into_bytes());
+    let first = match Once::begin(&app, &caller, "create_thread", &headers, asked).await? {
+        Once::First(first) => first,
+        Once::Made(response) => return Ok(response),
+    };
     // Of a session that somebody else has begun, nobody knows who has had a part in it.
     let contributors = new.session_id.is_none().then(Vec::new);
     let row = make(&app, &caller, new, None, contributors)?;
     if let Some(session) = &row.session {
         sessions::refuse_linked(&caller, session).await?;
     }
-    room(&app, &caller.tenant, ROW).await?;
-    add(&app, &row).await?;
-    app.used.add(&caller.tenant.id, ROW);
-    Ok(json(StatusCode::CREATED, &ThreadView::from(row)))
+    add(&app, &caller, row, &first).await
 }
 
 /// Keeps a new thread. A session has one thread only, or two lanes would write to it.
-async fn add(app: &App, row: &ThreadRow) -> Result<(), Error> {
-    match app.store.commit(vec![Change::AddThread(Box::new(row.clone()))]).await {
-        Ok(_) => Ok(()),
-        Err(StoreError::Conflict(_)) => {
+async fn add(app: &App, caller: &Caller, row: ThreadRow, first: &First) -> Result<Response, Error> {
+    room(app, &caller.tenant, ROW).await?;
+    let mut changes = vec![Change::AddThread(Box::new(row.clone()))];
+    let view = ThreadView::from(row.clone());
+    changes.extend(first.keep(&view)?);
+    match app.store.commit(changes).await {
+        Ok(_) => {
+            app.used.add(&caller.tenant.id, ROW);
+            Ok(json(StatusCode::CREATED, &view))
+        }
+        Err(StoreError::Conflict(_)) if row.session.is_some() => {
             let session = row.session.as_deref().unwrap_or_default();
             let message = format!("session `{session}` has a thread already");
             Err(Error::Conflict { code: "session_taken", message })
@@ -199,17 +224,34 @@ pub fn make(
     })
 }
 
+/// Which threads to list.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadQuery {
+    /// At most so many; 50 if it does not say.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    pub limit: Option<Limit>,
+    /// `next` of the page before.
+    #[serde(alias = "before", alias = "after")]
+    pub cursor: Option<String>,
+    /// Those that are put away instead of those that are not.
+    pub archived: Option<bool>,
+}
+
 /// Lists threads, newest first.
 #[utoipa::path(get, path = "/v1/threads", tag = "threads",
-    params(PageQuery), responses((status = 200, body = Page<ThreadView>)))]
+    operation_id = "list_threads",
+    params(ThreadQuery), responses((status = 200, body = shape::ThreadPage)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<ThreadQuery>,
 ) -> Result<Response, Error> {
     let archived = query.archived.unwrap_or(false);
-    let rows = app.store.threads(&caller.tenant.id, archived, query.paging()).await?;
-    let page = Page::of(rows, query.limit(), |row| row.id.clone(), ThreadView::from);
+    let page = PageQuery { limit: query.limit, cursor: query.cursor };
+    let rows = app.store.threads(&caller.tenant.id, archived, page.paging()).await?;
+    let page = Page::of(rows, page.limit(), |row| row.id.clone(), ThreadView::from);
     Ok(json(StatusCode::OK, &page))
 }
 
@@ -221,6 +263,7 @@ pub async fn find(app: &App, caller: &Caller, thread: &str) -> Result<ThreadRow,
 
 /// Reads a thread.
 #[utoipa::path(get, path = "/v1/threads/{thread}", tag = "threads",
+    operation_id = "get_thread",
     responses((status = 200, body = ThreadView)))]
 pub async fn read(
     State(app): State<App>,
@@ -241,6 +284,7 @@ pub struct Rename {
 
 /// Names a thread.
 #[utoipa::path(patch, path = "/v1/threads/{thread}", tag = "threads",
+    operation_id = "rename_thread",
     request_body = Rename, responses((status = 200, body = ThreadView)))]
 pub async fn rename(
     State(app): State<App>,
@@ -257,13 +301,22 @@ pub async fn rename(
 
 /// Copies a thread into a new one, which goes its own way from its first turn on.
 #[utoipa::path(post, path = "/v1/threads/{thread}/fork", tag = "threads",
-    request_body = NewThread, responses((status = 201, body = ThreadView)))]
+    operation_id = "fork_thread",
+    params(("idempotency-key" = Option<String>, Header)),
+    request_body = NewThread,
+    responses((status = 201, body = ThreadView), (status = 200, body = ThreadView)))]
 pub async fn fork(
     State(app): State<App>,
     caller: Caller,
     Path(thread): Path,
+    headers: HeaderMap,
     Perhaps(new): Perhaps<NewThread>,
 ) -> Result<Response, Error> {
+    let asked = (&*thread, &*json!(new).to_string().into_bytes());
+    let first = match Once::begin(&app, &caller, "fork_thread", &headers, asked).await? {
+        Once::First(first) => first,
+        Once::Made(response) => return Ok(response),
+    };
     let row = find(&app, &caller, &thread).await?;
     let Some(session) = &row.session else {
         let message = format!("thread `{thread}` has not run yet");
@@ -288,14 +341,51 @@ pub async fn fork(
     };
     let fork = json!({ "session": session, "thread": row.id });
     let copy = make(&app, &caller, new, Some(fork), row.contributors)?;
-    room(&app, &caller.tenant, ROW).await?;
-    app.store.commit(vec![Change::AddThread(Box::new(copy.clone()))]).await?;
-    app.used.add(&caller.tenant.id, ROW);
-    Ok(json(StatusCode::CREATED, &ThreadView::from(copy)))
+    add(&app, &caller, copy, &first).await
+}
+
+/// What goes with a thread.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveQuery {
+    /// Its session file, too; it stays if it does not say.
+    pub sessions: Option<bool>,
+}
+
+/// Deletes a thread with its turns, their events and questions. One whose turns are not all over is
+/// refused.
+#[utoipa::path(delete, path = "/v1/threads/{thread}", tag = "threads",
+    operation_id = "delete_thread",
+    params(RemoveQuery), responses((status = 204)))]
+pub async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    Path(thread): Path,
+    Query(query): Query<RemoveQuery>,
+) -> Result<StatusCode, Error> {
+    let row = find(&app, &caller, &thread).await?;
+    let change = Change::RemoveThread { thread: row.id.clone() };
+    if app.store.commit(vec![change]).await? != [true] {
+        // Somebody else may have been quicker.
+        find(&app, &caller, &thread).await?;
+        let message = format!("thread `{thread}` has turns that wait or run");
+        return Err(Error::Conflict { code: THREAD_BUSY, message });
+    }
+    if let Some(session) = &row.session {
+        // Where the backend is gone, nothing of the thread is loaded.
+        let _ = app.runner.workers().unload(&caller.tenant, &row.backend, session);
+        if query.sessions.unwrap_or(false) {
+            sessions::remove(&caller, session).await?;
+        }
+    }
+    uploads::leave(&app, &caller.tenant, &thread).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Puts a thread away.
 #[utoipa::path(post, path = "/v1/threads/{thread}/archive", tag = "threads",
+    operation_id = "archive_thread",
     responses((status = 200, body = ThreadView)))]
 pub async fn archive(
     state: State<App>,
@@ -308,6 +398,7 @@ pub async fn archive(
 
 /// Takes a thread out again.
 #[utoipa::path(post, path = "/v1/threads/{thread}/unarchive", tag = "threads",
+    operation_id = "unarchive_thread",
     responses((status = 200, body = ThreadView)))]
 pub async fn unarchive(
     state: State<App>,
@@ -340,15 +431,19 @@ async fn set_archived(
 
 /// Makes a thread's history shorter, as a turn.
 #[utoipa::path(post, path = "/v1/threads/{thread}/compact", tag = "threads",
-    responses((status = 201, body = TurnView)))]
+    operation_id = "compact_thread",
+    params(("idempotency-key" = Option<String>, Header)),
+    responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
 pub async fn compact(
     State(app): State<App>,
     caller: Caller,
     Path(thread): Path,
+    headers: HeaderMap,
     Perhaps(NoFields {}): Perhaps<NoFields>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
-    let new = NewTurn { kind: TurnKind::Compact, request: json!({}), key: None };
+    let key = turn_key("compact_thread", &headers)?;
+    let new = NewTurn { kind: TurnKind::Compact, request: json!({}), key };
     submit(&app, &caller, &row, new).await
 }
 
@@ -357,24 +452,25 @@ pub async fn compact(
 #[serde(deny_unknown_fields)]
 pub struct NewReview {
     /// As Codex takes it: `{"type": "uncommittedChanges"}`, `{"type": "baseBranch", …}` …
-    #[schema(value_type = Object)]
+    #[schema(value_type = shape::ReviewTarget)]
     pub target: Map<String, Value>,
 }
 
 /// Reviews changes, as a turn.
 #[utoipa::path(post, path = "/v1/threads/{thread}/review", tag = "threads",
-    request_body = NewReview, responses((status = 201, body = TurnView)))]
+    operation_id = "review_thread",
+    params(("idempotency-key" = Option<String>, Header)),
+    request_body = NewReview,
+    responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
 pub async fn review(
     State(app): State<App>,
     caller: Caller,
     Path(thread): Path,
+    headers: HeaderMap,
     Body(review): Body<NewReview>,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &thread).await?;
-    let request = Value::Object(review.target);
-    let new = NewTurn { kind: TurnKind::Review, request, key: None };
+    let (request, key) = (Value::Object(review.target), turn_key("review_thread", &headers)?);
+    let new = NewTurn { kind: TurnKind::Review, request, key };
     submit(&app, &caller, &row, new).await
 }
-
-/// For the API document.
-pub type TurnResponse = TurnView;

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bindery_core::call::CallOptions;
+use bindery_core::item::FileChange;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -14,8 +15,10 @@ use super::access::Access;
 use super::app::App;
 use super::body::{Body, NoFields, Perhaps, json};
 use super::extract::{Path, Query};
+use super::idempotency::turn_key;
 use super::limits::room;
-use super::pages::{Page, PageQuery};
+use super::openapi::shape;
+use super::pages::{Page, PageQuery, Within};
 use super::sse;
 use super::threads::{check_placed, find as find_thread};
 use super::uploads;
@@ -28,6 +31,7 @@ use crate::turns::{NewTurn, check_files, check_length, json_bytes, steering};
 
 /// A turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Turn)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnView {
     /// Its name.
@@ -39,11 +43,24 @@ pub struct TurnView {
     /// How it stands.
     pub state: TurnState,
     /// Why it failed: `{code, message}`.
+    #[schema(value_type = Option<shape::TurnError>)]
     pub error: Option<Value>,
     /// The thread can go on after it although it did not end well.
     pub resumable: bool,
-    /// Tokens it used.
+    /// Tokens it used, or has so far.
+    #[schema(value_type = Option<shape::Usage>)]
     pub usage: Option<Value>,
+    /// Its last words: the final answer, or what was said last. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Files that it changed, so far. Not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<shape::FileChange>>)]
+    pub changes: Option<Vec<FileChange>>,
+    /// Of some of `changes` the diff was too long to be kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub diffs_left_out: bool,
     /// The number of its last event.
     pub last_event: u64,
     /// When it was asked for, in milliseconds since 1970.
@@ -64,6 +81,9 @@ impl From<TurnRow> for TurnView {
             error: row.error,
             resumable: row.resumable,
             usage: row.usage,
+            text: None,
+            changes: None,
+            diffs_left_out: false,
             last_event: row.last,
             created_at: row.created,
             started_at: row.started,
@@ -77,15 +97,15 @@ impl From<TurnRow> for TurnView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewPrompt {
     /// Text, or parts as a user message of the AI SDK has them: text and files.
-    #[schema(value_type = Object)]
+    #[schema(value_type = shape::Input)]
     pub input: Value,
     /// Settings of this turn and those after it: `model`, `effort`, `summary` …
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = shape::Settings)]
     pub settings: Map<String, Value>,
     /// Tools that the caller runs, as the AI SDK declares them; fixed at a thread's first turn.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[schema(value_type = Option<Vec<shape::Tool>>)]
     pub tools: Option<Vec<Value>>,
     /// JSON Schema of the answer.
     #[serde(default)]
@@ -126,6 +146,7 @@ fn text_parts(text: String) -> Value {
 
 /// Puts a turn into the queue of its thread. With an `Idempotency-Key`, twice is once.
 #[utoipa::path(post, path = "/v1/threads/{thread}/turns", tag = "turns",
+    operation_id = "create_turn",
     params(("idempotency-key" = Option<String>, Header)),
     request_body = NewPrompt,
     responses((status = 201, body = TurnView), (status = 200, body = TurnView)))]
@@ -137,11 +158,18 @@ pub async fn start(
     Body(new): Body<NewPrompt>,
 ) -> Result<Response, Error> {
     let row = find_thread(&app, &caller, &thread).await?;
-    let row = check_settings(&app, &caller, row, &new.settings).await?;
+    let settings = new.settings.clone();
+    caller.tenant.settings.policy.check(&settings)?;
     let call = checked(&app, &caller, &row.id, new)?;
     // What cannot be run is told now, not by a turn that fails.
     check_files(&steering(&call)?)?;
-    let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key: key(&headers)? };
+    let key = turn_key("create_turn", &headers)?;
+    let new = NewTurn { kind: TurnKind::Prompt, request: json!(call), key };
+    // One that was asked for before changes nothing, the thread's settings neither.
+    if let Some(known) = app.runner.known(&caller, &row, &new).await? {
+        return Ok(json(StatusCode::OK, &TurnView::from(known)));
+    }
+    let row = check_settings(&app, &caller, row, &settings).await?;
     submit(&app, &caller, &row, new).await
 }
 
@@ -192,16 +220,6 @@ fn checked(
     new.call()
 }
 
-/// The caller's name for a request.
-pub fn key(headers: &HeaderMap) -> Result<Option<String>, Error> {
-    let Some(header) = headers.get("idempotency-key") else { return Ok(None) };
-    let text = header.to_str().ok().filter(|text| !text.is_empty() && text.len() <= 255);
-    match text {
-        Some(text) => Ok(Some(text.to_owned())),
-        None => Err(Error::invalid("Idempotency-Key", "use 1 to 255 printable characters")),
-    }
-}
-
 /// Submits a turn: 201 for a new one, 200 for one whose key was known.
 pub async fn submit(
     app: &App,
@@ -217,7 +235,8 @@ pub async fn submit(
 
 /// Lists the turns of a thread, newest first.
 #[utoipa::path(get, path = "/v1/threads/{thread}/turns", tag = "turns",
-    params(PageQuery), responses((status = 200, body = Page<TurnView>)))]
+    operation_id = "list_turns",
+    params(PageQuery), responses((status = 200, body = shape::TurnPage)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -236,8 +255,9 @@ pub async fn find(app: &App, caller: &Caller, turn: &str) -> Result<TurnRow, Err
     row.ok_or_else(|| Error::not_found("turn", turn))
 }
 
-/// Reads a turn.
+/// Reads a turn, with what has come of it so far.
 #[utoipa::path(get, path = "/v1/turns/{turn}", tag = "turns",
+    operation_id = "get_turn",
     responses((status = 200, body = TurnView)))]
 pub async fn read(
     State(app): State<App>,
@@ -245,7 +265,12 @@ pub async fn read(
     Path(turn): Path,
 ) -> Result<Response, Error> {
     let row = find(&app, &caller, &turn).await?;
-    Ok(json(StatusCode::OK, &TurnView::from(row)))
+    let result = app.runner.result(&row).await?;
+    let mut view = TurnView::from(row);
+    (view.text, view.changes) = (result.text, result.changes);
+    view.diffs_left_out = result.diffs_left_out;
+    view.usage = view.usage.or_else(|| result.usage.map(|usage| json!(usage)));
+    Ok(json(StatusCode::OK, &view))
 }
 
 /// Where to begin.
@@ -254,11 +279,13 @@ pub async fn read(
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
     /// The number of the last event that is known; `Last-Event-ID` is stronger.
-    pub after: Option<u64>,
+    #[param(value_type = Option<u64>)]
+    pub after: Option<Within<0, { u64::MAX }>>,
 }
 
 /// Follows a turn from any event to its end, as SSE.
 #[utoipa::path(get, path = "/v1/turns/{turn}/events", tag = "turns",
+    operation_id = "stream_turn_events",
     params(EventQuery, ("last-event-id" = Option<String>, Header)),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 204)))]
 pub async fn events(
@@ -269,7 +296,7 @@ pub async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Error> {
     // Before the row is read: a turn that ends in between is then over in both.
-    let after = sse::last_event_id(&headers, query.after)?;
+    let after = sse::last_event_id(&headers, query.after.map(|after| after.0))?;
     let row = find(&app, &caller, &turn).await?;
     if row.state.is_over() && after >= row.last {
         // Nothing more will come; this keeps a browser from asking for ever.
@@ -290,13 +317,14 @@ pub async fn events(
 #[serde(deny_unknown_fields)]
 pub struct Steer {
     /// Text, or parts as a user message of the AI SDK has them.
-    #[schema(value_type = Object)]
+    #[schema(value_type = shape::Input)]
     pub input: Value,
 }
 
 /// Adds to a turn while it runs.
 #[utoipa::path(post, path = "/v1/turns/{turn}/steer", tag = "turns",
-    request_body = Steer, responses((status = 202, body = Value)))]
+    operation_id = "steer_turn",
+    request_body = Steer, responses((status = 202, body = shape::TurnRef)))]
 pub async fn steer(
     State(app): State<App>,
     caller: Caller,
@@ -318,7 +346,8 @@ pub async fn steer(
 
 /// Stops a turn that waits or runs.
 #[utoipa::path(post, path = "/v1/turns/{turn}/interrupt", tag = "turns",
-    responses((status = 202, body = Value)))]
+    operation_id = "interrupt_turn",
+    responses((status = 202, body = shape::TurnRef)))]
 pub async fn interrupt(
     State(app): State<App>,
     caller: Caller,

@@ -12,10 +12,12 @@ use uuid::Uuid;
 
 use super::app::App;
 use super::body::{bytes, json};
+use super::extract::Path;
+use super::idempotency::Once;
 use super::limits::room;
 use super::problem::respond;
 use super::security::kind;
-use crate::error::Error;
+use crate::error::{Error, UPLOAD_NEEDED};
 use crate::shelf::Shelf;
 use crate::tenant::{Caller, Tenant};
 
@@ -56,8 +58,11 @@ pub struct Upload {
 
 /// Keeps an image.
 #[utoipa::path(post, path = "/v1/uploads", tag = "uploads",
-    request_body(content = String, content_type = "image/png"),
-    responses((status = 201, body = Upload)))]
+    operation_id = "create_upload",
+    params(("idempotency-key" = Option<String>, Header)),
+    request_body(content((Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"),
+        (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp"))),
+    responses((status = 201, body = Upload), (status = 200, body = Upload)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
@@ -69,10 +74,17 @@ pub async fn create(
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         return Err(respond(status, "unsupported_media_type", detail, None));
     };
+    let headers = request.headers().clone();
     let bytes = bytes(request, &app).await?;
     if !bytes.starts_with(begins) {
         return Err(told(Error::invalid("body", "it is no image of the type that it says")));
     }
+    let asked = (ending, &*bytes);
+    let once = Once::begin(&app, &caller, "create_upload", &headers, asked).await;
+    let first = match once.map_err(told)? {
+        Once::First(first) => first,
+        Once::Made(response) => return Ok(response),
+    };
     let size = bytes.len() as u64;
     room(&app, &caller.tenant, size).await.map_err(told)?;
     let id = format!("upl_{}", Uuid::now_v7().simple());
@@ -82,7 +94,36 @@ pub async fn create(
     written.map_err(|err| told(Error::Internal(err.to_string())))?.map_err(failed)?;
     app.used.add(&caller.tenant.id, size);
     let data = format!("{SCHEME}{id}");
-    Ok(json(StatusCode::CREATED, &Upload { id, data, size }))
+    let upload = Upload { id, data, size };
+    // One that is written and not kept under its key is written again, and the first swept away.
+    if let Some(keep) = first.keep(&upload).map_err(told)? {
+        app.store.commit(vec![keep]).await.map_err(|err| told(err.into()))?;
+    }
+    Ok(json(StatusCode::CREATED, &upload))
+}
+
+/// Deletes an image. One that a turn which waits or runs still has to read is refused.
+#[utoipa::path(delete, path = "/v1/uploads/{upload}", tag = "uploads",
+    operation_id = "delete_upload", responses((status = 204)))]
+pub async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    Path(upload): Path,
+) -> Result<StatusCode, Error> {
+    let shelf = shelf(&app, &caller.tenant);
+    if shelf.find(&upload).is_none() {
+        return Err(Error::not_found("upload", upload));
+    }
+    if app.store.needed_uploads().await?.contains(&upload) {
+        let message = format!("a turn that waits or runs has to read upload `{upload}`");
+        return Err(Error::Conflict { code: UPLOAD_NEEDED, message });
+    }
+    let name = upload.clone();
+    let removed = tokio::task::spawn_blocking(move || shelf.remove(&name)).await;
+    let failed = |err: std::io::Error| Error::io(&Shelf::all(&app.config.data), err);
+    removed.map_err(|err| Error::Internal(err.to_string()))?.map_err(failed)?;
+    app.used.recount(&caller.tenant.id);
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn shelf(app: &App, tenant: &Tenant) -> Shelf {

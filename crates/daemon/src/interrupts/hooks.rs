@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bindery_client::tools::ToolSet;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -21,11 +21,13 @@ use self::call::Caller;
 pub(super) use self::call::Letter;
 use self::line::{AT_ONCE, Busy, OF_TENANT, Receiver};
 use super::tool;
-use crate::clock;
+use crate::clock::{self, Millis};
 use crate::config::WebhookConfig;
 use crate::error::Error;
-use crate::store::{Change, Delivery, InterruptRow, Store, StoreError};
-use crate::tenant::Tenant;
+use crate::store::{
+    Change, Delivery, InterruptRow, Store, StoreError, TurnEnd, TurnRow, TurnState,
+};
+use crate::tenant::{HookEvent, Tenant, Webhook};
 
 /// How long the store is left alone when it fails.
 const STORE: Duration = Duration::from_secs(2);
@@ -65,27 +67,36 @@ impl Hooks {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The changes that tell a tenant's webhooks of a question.
+    /// The changes that tell a tenant's webhooks of a question, and of the turn that waits for it.
     pub fn opened(&self, tenant: &Tenant, row: &InterruptRow) -> Result<Vec<Change>, Error> {
-        let deliveries = tenant.settings.webhooks.iter().map(|hook| {
-            let id = format!("evt_{}", Uuid::now_v7().simple());
-            let event = "interrupt.opened";
-            let body = json!({
-                "id": id, "event": event, "tenant": tenant.name, "interrupt": super::view(row),
-            });
-            Change::AddDelivery(Delivery {
-                id,
-                tenant: tenant.id.clone(),
-                url: hook.url.clone(),
-                event: event.to_owned(),
-                body: body.to_string(),
-                attempts: 0,
-                due: row.opened,
-                why: None,
-                given_up: None,
-            })
-        });
-        Ok(deliveries.collect())
+        let interrupt = super::view(row);
+        let turn = json!({ "id": row.turn, "threadId": row.thread, "state": "waiting" });
+        let told = json!({ "turn": turn, "interrupt": interrupt });
+        let mut changes = deliveries(tenant, HookEvent::InterruptOpened, row.opened, &told);
+        changes.extend(deliveries(tenant, HookEvent::TurnWaiting, row.opened, &told));
+        Ok(changes)
+    }
+
+    /// The changes that tell a tenant's webhooks of a turn's end.
+    pub fn ended(&self, tenant: &Tenant, turn: &TurnRow, end: &TurnEnd) -> Vec<Change> {
+        let event = match end.state {
+            TurnState::Completed => HookEvent::TurnCompleted,
+            TurnState::Interrupted => HookEvent::TurnInterrupted,
+            TurnState::Failed => HookEvent::TurnFailed,
+            TurnState::Queued | TurnState::Running => return Vec::new(),
+        };
+        let told = json!({ "turn": {
+            "id": turn.id,
+            "threadId": turn.thread,
+            "kind": turn.kind,
+            "state": end.state,
+            "error": end.error,
+            "resumable": end.resumable,
+            "usage": end.usage,
+            "createdAt": turn.created,
+            "endedAt": end.at,
+        } });
+        deliveries(tenant, event, end.at, &told)
     }
 
     /// There is something to deliver.
@@ -190,6 +201,38 @@ impl Hooks {
         let mut hooks = tenant.settings.webhooks.into_iter();
         Ok(hooks.find(|hook| hook.url == delivery.url).map(|hook| hook.secret))
     }
+}
+
+/// One delivery for each webhook that is told of such things.
+fn deliveries(tenant: &Tenant, event: HookEvent, at: Millis, data: &Value) -> Vec<Change> {
+    let hooks = tenant.settings.webhooks.iter().filter(|hook| hook.events.contains(&event));
+    let deliver = |hook: &Webhook| {
+        let id = format!("evt_{}", Uuid::now_v7().simple());
+        let mut body = json!({
+            "id": id,
+            "type": event.name(),
+            "timestamp": clock::rfc3339(at),
+            "tenant": tenant.name,
+            "data": data,
+        });
+        if event == HookEvent::InterruptOpened {
+            // As versions before had it.
+            body["event"] = json!(event.name());
+            body["interrupt"] = data["interrupt"].clone();
+        }
+        Change::AddDelivery(Delivery {
+            id,
+            tenant: tenant.id.clone(),
+            url: hook.url.clone(),
+            event: event.name().to_owned(),
+            body: body.to_string(),
+            attempts: 0,
+            due: at,
+            why: None,
+            given_up: None,
+        })
+    };
+    hooks.map(deliver).collect()
 }
 
 /// The pause after so many tries before: each twice the one before.

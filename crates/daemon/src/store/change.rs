@@ -4,8 +4,8 @@ use bindery_core::interrupt::Answer;
 use serde_json::Value;
 
 use super::record::{
-    Chunk, Delivery, InterruptRow, InterruptState, ThreadRow, TokenRow, TurnRow, TurnState,
-    WorkerRow,
+    AnswerRow, Chunk, Delivery, InterruptRow, InterruptState, ThreadRow, TokenRow, TurnRow,
+    TurnState, WorkerRow,
 };
 use crate::clock::Millis;
 use crate::tenant::{Contributor, Roles, Tenant};
@@ -117,6 +117,29 @@ pub enum Change {
     },
     /// A turn is over. Nothing if it is so already.
     EndTurn(Box<TurnEnd>),
+    /// What came of a turn, in short.
+    KeepResult {
+        /// The turn.
+        turn: String,
+        /// Its text and changes.
+        result: Value,
+    },
+    /// A thread goes, with its turns, their events and questions. Nothing if one of its turns is
+    /// not over.
+    RemoveThread {
+        /// The thread.
+        thread: String,
+    },
+    /// A tenant goes, with everything that is kept of it. Nothing if one of its turns is not over,
+    /// unless it is forced.
+    RemoveTenant {
+        /// The tenant.
+        tenant: String,
+        /// Turns that are not over go, too.
+        forced: bool,
+    },
+    /// What a request under an idempotency key was answered; fails if the key is taken.
+    KeepAnswer(Box<AnswerRow>),
     /// Events of a turn.
     Append {
         /// The turn.
@@ -204,7 +227,8 @@ pub enum Change {
         /// The time.
         at: Millis,
     },
-    /// Forgets the events of turns that ended before this time, and deliveries given up before it.
+    /// Forgets the events of turns that ended before this time, deliveries given up before it and
+    /// answers kept before it.
     Forget {
         /// The time.
         before: Millis,

@@ -125,6 +125,8 @@ pub struct TurnRow {
     pub resumable: bool,
     /// Tokens it used.
     pub usage: Option<Value>,
+    /// Its text and changes, once somebody has gathered them.
+    pub result: Option<Value>,
     /// The number of its last event.
     pub last: u64,
     /// When it was asked for.
@@ -240,6 +242,23 @@ pub struct Delivery {
     pub why: Option<String>,
     /// When it was given up.
     pub given_up: Option<Millis>,
+}
+
+/// What a request under an idempotency key was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerRow {
+    /// Whose request it was.
+    pub tenant: String,
+    /// What was asked for: the name of the operation.
+    pub operation: String,
+    /// The caller's name for the request.
+    pub key: String,
+    /// SHA-256 of the request.
+    pub digest: String,
+    /// The answer's JSON.
+    pub body: String,
+    /// When.
+    pub at: Millis,
 }
 
 /// How many deliveries there are.

@@ -24,8 +24,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::write::Job;
 use super::{
-    Change, Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow, Paging,
-    Store, StoreError, Stored, ThreadRow, TokenRow, TurnRow, UnfinishedTurn, WorkerRow,
+    AnswerRow, Change, Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow,
+    Paging, Store, StoreError, Stored, ThreadRow, TokenRow, TurnRow, UnfinishedTurn, WorkerRow,
 };
 use crate::clock::Millis;
 use crate::private;
@@ -183,6 +183,15 @@ impl Store for Sqlite {
     fn turn_of_key(&self, tenant: &str, key: &str) -> Stored<Option<TurnRow>> {
         let (tenant, key) = (tenant.to_owned(), key.to_owned());
         self.read(move |db| read::turn_of_key(db, &tenant, &key))
+    }
+
+    fn turns_without_result(&self, before: Millis, limit: usize) -> Stored<Vec<TurnRow>> {
+        self.read(move |db| read::turns_without_result(db, before, limit))
+    }
+
+    fn answer_of_key(&self, tenant: &str, operation: &str, key: &str) -> Stored<Option<AnswerRow>> {
+        let [tenant, operation, key] = [tenant, operation, key].map(str::to_owned);
+        self.read(move |db| read::answer_of_key(db, &tenant, &operation, &key))
     }
 
     fn turns(&self, tenant: &str, thread: &str, page: Paging) -> Stored<Vec<TurnRow>> {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{Contributor, Role, Roles, Tenant, TenantSettings};
 use crate::clock;
-use crate::error::Error;
+use crate::error::{Error, TENANT_BUSY};
 use crate::secret;
 use crate::store::{Change, Store, StoreError, TokenRow};
 
@@ -89,6 +89,19 @@ impl Tenants {
             [true] => Ok(()),
             _ => Err(Error::not_found("tenant", tenant.name.as_str())),
         }
+    }
+
+    /// Removes a tenant with everything that is kept of it but its files. One whose turns are not
+    /// all over is refused unless it is forced, which needs a server that is stopped.
+    pub async fn remove(&self, tenant: &Tenant, forced: bool) -> Result<(), Error> {
+        let change = Change::RemoveTenant { tenant: tenant.id.clone(), forced };
+        if self.store.commit(vec![change]).await? == [true] {
+            return Ok(());
+        }
+        // Somebody else may have been quicker.
+        self.find(&tenant.id).await?;
+        let message = format!("tenant `{}` has turns that wait or run", tenant.name);
+        Err(Error::Conflict { code: TENANT_BUSY, message })
     }
 
     /// All tenants.

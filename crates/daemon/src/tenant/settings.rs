@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -107,6 +109,9 @@ impl SettingsFile {
     fn check(&self) -> Result<(), String> {
         for hook in self.webhooks.iter().flatten() {
             check_call("a webhook", &hook.url, &hook.secret)?;
+            if hook.events.is_empty() {
+                return Err("a webhook: its `events` are empty, so it is told nothing".to_owned());
+            }
         }
         let mut names = std::collections::BTreeSet::new();
         for tool in self.tools.iter().flatten() {
@@ -143,6 +148,10 @@ fn check_call(what: &str, url: &str, secret: &str) -> Result<(), String> {
     }
     if secret.is_empty() {
         return Err(format!("{what}: its `secret` is empty, so nobody could trust a call"));
+    }
+    let coded = secret.strip_prefix("whsec_");
+    if coded.is_some_and(|coded| coded.is_empty() || STANDARD.decode(coded).is_err()) {
+        return Err(format!("{what}: its `secret` must have base64 after `whsec_`"));
     }
     Ok(())
 }
@@ -184,6 +193,12 @@ mod tests {
             ("limit = 1", "unknown field `limit`"),
             ("[[webhooks]]\nurl = 'ftp://x'\nsecret = 's'", "must begin with `https://`"),
             ("[[webhooks]]\nurl = 'http://x'\nsecret = ''", "`secret` is empty"),
+            ("[[webhooks]]\nurl = 'http://x'\nsecret = 'whsec_!'", "base64 after `whsec_`"),
+            ("[[webhooks]]\nurl = 'http://x'\nsecret = 's'\nevents = []", "told nothing"),
+            (
+                "[[webhooks]]\nurl = 'http://x'\nsecret = 's'\nevents = ['turn.over']",
+                "unknown variant `turn.over`",
+            ),
             (&*format!("{tool}url = 'http://x'\ninput_schema = 1"), "a JSON Schema"),
             (
                 &*format!("{tool}url = 'http://x'\ntimeout_seconds = 0\ninput_schema = {{}}"),

@@ -72,10 +72,12 @@ impl Flow<'_> {
             usage: Some(json!(self.used)),
             at,
         };
+        let told = self.inner.hooks.ended(&self.scene.tenant, &self.scene.turn, &end);
         let mut changes = vec![
             Change::EndTurn(Box::new(end)),
             Change::CloseInterrupts { turn: turn.clone(), why: why.to_owned(), at },
         ];
+        changes.extend(told);
         if let Some(usage) = thread_usage {
             changes.push(Change::CountThread { thread: thread.clone(), usage, at });
         }
@@ -154,12 +156,17 @@ pub(super) async fn withdraw(inner: &Arc<Inner>, turn: &TurnRow, live: &Live) ->
     let at = clock::now();
     let end =
         TurnEnd { turn: turn.id.clone(), state, error: None, resumable: true, usage: None, at };
-    match inner.store.commit(vec![append, Change::EndTurn(Box::new(end))]).await {
+    let tenant = inner.store.tenant(&turn.tenant).await?;
+    let told = tenant.map(|tenant| inner.hooks.ended(&tenant, turn, &end)).unwrap_or_default();
+    let mut changes = vec![append, Change::EndTurn(Box::new(end))];
+    changes.extend(told);
+    match inner.store.commit(changes).await {
         // It stays in its lane, and is ended there when its turn comes.
         Err(err) if err.is_passing() => return Ok(()),
         outcome => drop(outcome?),
     }
     inner.leave(&turn.thread, &turn.id);
+    inner.hooks.wake();
     live.log.show(shown);
     inner.live().remove(&turn.id);
     Ok(())

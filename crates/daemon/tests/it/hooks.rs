@@ -9,7 +9,7 @@ use bindery_daemon::config::{Config, WebhookConfig};
 use bindery_daemon::interrupts::Hooks;
 use bindery_daemon::store::sqlite::{Sqlite, Sync};
 use bindery_daemon::store::{Change, Delivery, Following, Store};
-use bindery_daemon::tenant::{Roles, Tenant, TenantSettings, Webhook};
+use bindery_daemon::tenant::{HookEvent, Roles, Tenant, TenantSettings, Webhook};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -125,7 +125,11 @@ impl Bench {
         );
         for name in tenants {
             let mut settings = TenantSettings::new("/h".into(), "/r".into());
-            let hook = |url: &&str| Webhook { url: (*url).into(), secret: "s".into() };
+            let hook = |url: &&str| Webhook {
+                url: (*url).into(),
+                secret: "s".into(),
+                events: vec![HookEvent::InterruptOpened],
+            };
             settings.webhooks = urls.iter().map(hook).collect();
             let (id, name) = ((*name).to_owned(), (*name).to_owned());
             let tenant = Tenant { id, name, settings, created: 0 };
@@ -316,7 +320,11 @@ async fn those_it_belongs_to_see_what_was_given_up() {
     let stage = Stage::with(config, folder.path().to_owned()).await;
     let tenants = &stage.app.tenants;
     let mut tenant = tenants.list().await.unwrap().remove(0);
-    tenant.settings.webhooks = vec![Webhook { url: receiver.url.clone(), secret: "s".into() }];
+    tenant.settings.webhooks = vec![Webhook {
+        url: receiver.url.clone(),
+        secret: "s".into(),
+        events: vec![HookEvent::InterruptOpened],
+    }];
     let other = TenantSettings::new("/h".into(), "/r".into());
     let other = tenants.add("other", other).await.unwrap();
     let token = tenants.token(&other, "", Roles::usual()).await.unwrap();

@@ -1,6 +1,10 @@
 //! The daemon in one process: its store, its log, and how clients see it over HTTP.
 #![expect(clippy::unwrap_used, reason = "a failing helper is a failing test")]
 
+mod document;
+
+mod shapes;
+
 mod store;
 
 mod bodies;

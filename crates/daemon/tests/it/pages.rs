@@ -82,22 +82,30 @@ async fn a_list_longer_than_a_page_is_read_to_its_end() {
     let rows = tokens.iter().map(|token| open(&turn, token));
     let rows = rows.chain(ids.iter().map(|id| delivery(&tenant, id))).collect();
     stage.app.store.commit(rows).await.unwrap();
-    assert_eq!(walk(&stage, "/v1/interrupts?open=false&", "after", "token").await, (tokens, 3));
-    assert_eq!(walk(&stage, "/v1/deliveries?", "after", "id").await, (ids, 3));
+    // Older versions called the cursor by two other names.
+    for name in ["cursor", "after", "before"] {
+        let walked = walk(&stage, "/v1/interrupts?open=false&", name, "token").await;
+        assert_eq!(walked, (tokens.clone(), 3));
+        assert_eq!(walk(&stage, "/v1/deliveries?", name, "id").await, (ids.clone(), 3));
+    }
 
     let mut sessions = numbered("01a1e207-a380-72c0-9e62-3c28d5446a4");
     for (day, id) in (1..).zip(&sessions) {
         session(&home, id, day);
     }
     sessions.reverse();
-    assert_eq!(walk(&stage, "/v1/sessions?", "before", "id").await, (sessions, 3));
+    for name in ["cursor", "after", "before"] {
+        assert_eq!(walk(&stage, "/v1/sessions?", name, "id").await, (sessions.clone(), 3));
+    }
 
     let mut threads = vec![first.to_owned()];
     for _ in 1..MANY {
         let thread = value(stage.post("/v1/threads", &json!({})).await).await;
         threads.insert(0, thread["id"].as_str().unwrap().to_owned());
     }
-    assert_eq!(walk(&stage, "/v1/threads?", "before", "id").await, (threads, 3));
+    for name in ["cursor", "after", "before"] {
+        assert_eq!(walk(&stage, "/v1/threads?", name, "id").await, (threads.clone(), 3));
+    }
     stage.end().await;
 }
 
@@ -106,11 +114,39 @@ async fn a_place_that_no_page_told_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config { codex_home: Some(folder.path().join("home")), ..Config::default() };
     let stage = Stage::with(config, folder.path().to_owned()).await;
-    for path in ["/v1/interrupts?after=x", "/v1/interrupts?after=x.y", "/v1/sessions?before=x"] {
+    for path in ["/v1/interrupts?cursor=x", "/v1/interrupts?after=x.y", "/v1/sessions?before=x"] {
         let response = stage.get(path).await;
         assert_eq!(response.status(), 422, "{path}");
         let told = value(response).await.to_string();
         assert!(told.contains("`next` of the page before"), "{told}");
     }
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn a_query_that_is_wrong_is_told_by_its_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { codex_home: Some(folder.path().join("home")), ..Config::default() };
+    let stage = Stage::with(config, folder.path().to_owned()).await;
+    let lists = ["threads", "threads/thr_x/turns", "interrupts", "deliveries", "sessions"];
+    for list in lists {
+        for wrong in ["0", "1001", "-1", "many", "1e3"] {
+            let response = stage.get(&format!("/v1/{list}?limit={wrong}")).await;
+            assert_eq!(response.status(), 422, "{list} {wrong}");
+            let told = value(response).await["detail"].as_str().unwrap().to_owned();
+            let want =
+                format!("limit: it must be a whole number from 1 to 1000, and it is `{wrong}`");
+            assert_eq!(told, want, "{list}");
+        }
+        let response = stage.get(&format!("/v1/{list}?page=2")).await;
+        assert_eq!(response.status(), 422, "{list}");
+        let told = value(response).await["detail"].as_str().unwrap().to_owned();
+        assert!(told.contains("`page`") && told.contains("`cursor`"), "{list}: {told}");
+    }
+    let response = stage.get("/v1/turns/turn_x/events?after=soon").await;
+    let told = value(response).await["detail"].as_str().unwrap().to_owned();
+    assert_eq!(told, "after: it must be a whole number from 0 on, and it is `soon`");
+    let told = value(stage.get("/v1/threads?archived=maybe").await).await["detail"].clone();
+    assert!(told.as_str().unwrap().starts_with("archived: "), "{told}");
     stage.end().await;
 }

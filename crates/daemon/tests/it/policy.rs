@@ -194,6 +194,7 @@ async fn question(stage: &Stage, thread: &str, number: u32) -> String {
         error: None,
         resumable: false,
         usage: None,
+        result: None,
         last: 0,
         created: 1,
         started: None,

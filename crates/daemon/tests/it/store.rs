@@ -84,6 +84,7 @@ fn turn(id: &str, key: Option<&str>) -> TurnRow {
         error: None,
         resumable: false,
         usage: None,
+        result: None,
         last: 0,
         created: 1,
         started: None,

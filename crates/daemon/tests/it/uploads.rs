@@ -50,14 +50,42 @@ async fn a_turn_whose_events_are_forgotten_says_so() {
     let events = format!("/v1/turns/{}/events", turn["id"].as_str().unwrap());
     let told = crate::stage::Events::of(stage.get(&events).await).rest().await;
     assert_eq!(told.last().unwrap().name, "end");
+    let path = format!("/v1/turns/{}", turn["id"].as_str().unwrap());
+    stage.app.runner.keep_results(i64::MAX).await.unwrap();
+    let read = value(stage.get(&path).await).await;
+    assert_eq!((&read["state"], &read["changes"]), (&json!("failed"), &json!([])));
     let forget = Change::Forget { before: i64::MAX };
     stage.app.store.commit(vec![forget]).await.unwrap();
     let gone = stage.get(&events).await;
     assert_eq!(gone.status(), 410);
     assert_eq!(value(gone).await["code"], "events_forgotten");
+    assert_eq!(value(stage.get(&path).await).await, read, "what came of it stays");
     // Whoever has read all of it need not know.
     let path = format!("{events}?after={}", told.len());
     assert_eq!(stage.get(&path).await.status(), 204);
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_is_kept_once_for_its_key() {
+    let (stage, _folder) = stage().await;
+    let send = |bytes: &'static [u8], kind: &'static str| {
+        let sent = stage.ask(Method::POST, "/v1/uploads").header("idempotency-key", "k");
+        async move {
+            let response = sent.header("content-type", kind).body(bytes).send().await.unwrap();
+            (response.status().as_u16(), value(response).await)
+        }
+    };
+    let (one, two) = tokio::join!(
+        send(b"\x89PNG\r\n\x1a\none", "image/png"),
+        send(b"\x89PNG\r\n\x1a\none", "image/png"),
+    );
+    assert_eq!(one.0 + two.0, 401, "{one:?} {two:?}");
+    assert_eq!(one.1, two.1);
+    let (status, other) = send(b"\x89PNG\r\n\x1a\nother", "image/png").await;
+    assert_eq!((status, &other["code"]), (409, &json!("idempotency_key_reused")));
+    let (status, other) = send(b"\xff\xd8\xffone", "image/jpeg").await;
+    assert_eq!((status, &other["code"]), (409, &json!("idempotency_key_reused")));
     stage.end().await;
 }
 

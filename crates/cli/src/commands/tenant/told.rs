@@ -33,6 +33,8 @@ pub(super) enum Told {
     },
     /// A token is void.
     Revoked(String),
+    /// A tenant is gone.
+    Removed(Box<Tenant>),
 }
 
 impl Told {
@@ -43,6 +45,12 @@ impl Told {
             Self::List(all) => all.iter().map(|(tenant, tokens)| listed(tenant, tokens)).collect(),
             Self::Roles { token, roles } => format!("{token} may {roles}\n"),
             Self::Revoked(token) => format!("revoked {token}\n"),
+            Self::Removed(tenant) => format!(
+                "removed {}; `{}` and `{}` stay\n",
+                tenant.name,
+                tenant.settings.root.display(),
+                tenant.settings.codex_home.display(),
+            ),
         }
     }
 
@@ -61,6 +69,7 @@ impl Told {
             Self::Token { tenant, token } => json!({ "tenant": tenant, "token": token }),
             Self::Roles { token, roles } => json!({ "token": token, "roles": roles }),
             Self::Revoked(token) => json!({ "revoked": token }),
+            Self::Removed(tenant) => json!({ "removed": view(tenant) }),
         }
     }
 }

@@ -47,11 +47,16 @@ impl Caller {
         let Letter { url, secret, id, body, limit } = letter;
         let time = clock::now() / 1000;
         let signature = secret::sign(secret, time, body.as_bytes());
+        let standard = secret::sign_standard(secret, id, time, body.as_bytes());
         let request = self
             .client()?
             .post(url)
             .timeout(limit)
             .header("content-type", "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", time)
+            .header("webhook-signature", standard)
+            // As versions before had it.
             .header("bindery-delivery", id)
             .header("bindery-signature", format!("t={time},v1={signature}"))
             .body(body);

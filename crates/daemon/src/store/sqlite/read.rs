@@ -9,8 +9,8 @@ use crate::clock::Millis;
 use crate::seal::StoreKey;
 use crate::shelf;
 use crate::store::{
-    Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow, Paging, StoreError,
-    ThreadRow, TokenRow, TurnRow, UnfinishedTurn, WorkerRow,
+    AnswerRow, Chunk, Delivery, DeliveryCounts, Following, InterruptFilter, InterruptRow, Paging,
+    StoreError, ThreadRow, TokenRow, TurnRow, UnfinishedTurn, WorkerRow,
 };
 use crate::tenant::Tenant;
 
@@ -115,16 +115,35 @@ pub(super) fn turns(
     page: &Paging,
 ) -> Result<Vec<TurnRow>, StoreError> {
     // Without what they ask for, which may be long and is shown nowhere.
-    let sql = "SELECT 'null' AS request, * FROM turn WHERE thread = ?1 AND tenant = ?2
+    let sql =
+        "SELECT 'null' AS request, NULL AS result, * FROM turn WHERE thread = ?1 AND tenant = ?2
         AND (?3 IS NULL OR id < ?3) ORDER BY id DESC LIMIT ?4";
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
     all(db, sql, params![thread, tenant, page.before, limit], row::turn)
 }
 
+pub(super) fn turns_without_result(
+    db: &Connection,
+    before: Millis,
+    limit: usize,
+) -> Result<Vec<TurnRow>, StoreError> {
+    let sql = "SELECT 'null' AS request, * FROM turn
+        WHERE ended < ?1 AND result IS NULL ORDER BY ended LIMIT ?2";
+    all(db, sql, params![before, limit_or_all(Some(limit))], row::turn)
+}
+
+pub(super) fn answer_of_key(
+    db: &Connection,
+    tenant: &str,
+    operation: &str,
+    key: &str,
+) -> Result<Option<AnswerRow>, StoreError> {
+    let sql = "SELECT * FROM answer WHERE tenant = ?1 AND operation = ?2 AND key = ?3";
+    one(db, sql, [tenant, operation, key], row::answer)
+}
+
 pub(super) fn unfinished(db: &Connection) -> Result<Vec<UnfinishedTurn>, StoreError> {
-    let sql = "SELECT id, thread, tenant, kind, state, 'null' AS request, key, digest,
-        backend_turn, error, resumable, usage, last, created, started, ended,
-        length(CAST(request AS BLOB)) AS request_bytes
+    let sql = "SELECT 'null' AS request, length(CAST(request AS BLOB)) AS request_bytes, *
         FROM turn WHERE ended IS NULL ORDER BY id";
     all(db, sql, [], |row| {
         let request_bytes = row::unsigned(row, "request_bytes")?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::clock::Millis;
 use crate::seal::StoreKey;
 use crate::store::{
-    Chunk, Delivery, InterruptRow, StoreError, ThreadRow, TokenRow, TurnRow, WorkerRow,
+    AnswerRow, Chunk, Delivery, InterruptRow, StoreError, ThreadRow, TokenRow, TurnRow, WorkerRow,
 };
 use crate::tenant::{Roles, Tenant};
 
@@ -136,10 +136,22 @@ pub(super) fn turn(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
         error: read_if(row, "error")?,
         resumable: row.get("resumable")?,
         usage: read_if(row, "usage")?,
+        result: read_if(row, "result")?,
         last: unsigned(row, "last")?,
         created: row.get("created")?,
         started: row.get("started")?,
         ended: row.get("ended")?,
+    })
+}
+
+pub(super) fn answer(row: &Row<'_>) -> rusqlite::Result<AnswerRow> {
+    Ok(AnswerRow {
+        tenant: row.get("tenant")?,
+        operation: row.get("operation")?,
+        key: row.get("key")?,
+        digest: row.get("digest")?,
+        body: row.get("body")?,
+        at: row.get("at")?,
     })
 }
 

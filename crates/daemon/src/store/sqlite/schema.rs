@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::store::StoreError;
 
 /// Each brings the store from its place in the list to the next.
-const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES, ROLES, MARKS];
+const MIGRATIONS: &[&str] = &[FIRST, DELIVERIES, ROLES, MARKS, RESULTS];
 
 const FIRST: &str = "
 CREATE TABLE tenant (
@@ -83,6 +83,16 @@ const MARKS: &str = "
 ALTER TABLE turn ADD COLUMN mark TEXT;
 UPDATE turn SET mark = '' WHERE state = 'running' AND backend_turn IS NULL;
 CREATE TABLE probe (id INTEGER PRIMARY KEY CHECK (id = 1), at INTEGER NOT NULL);
+";
+
+/// What came of a turn is kept when its events are forgotten, and requests are answered once.
+const RESULTS: &str = "
+ALTER TABLE turn ADD COLUMN result TEXT;
+CREATE INDEX turn_without_result ON turn(ended) WHERE ended IS NOT NULL AND result IS NULL;
+CREATE TABLE answer (
+    tenant TEXT NOT NULL, operation TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL,
+    body TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (tenant, operation, key)
+) WITHOUT ROWID;
 ";
 
 /// Brings a store up to date, in one transaction for each step.

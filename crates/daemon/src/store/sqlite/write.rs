@@ -2,6 +2,8 @@
 
 mod delivery;
 
+mod removal;
+
 use rusqlite::{Connection, Params, params};
 use tokio::sync::{mpsc, oneshot};
 
@@ -9,8 +11,8 @@ use super::row::{json, word};
 use crate::clock::Millis;
 use crate::seal::StoreKey;
 use crate::store::{
-    Change, InterruptRow, InterruptState, StoreError, ThreadRow, TokenRow, TurnEnd, TurnRow,
-    TurnState, WorkerRow,
+    AnswerRow, Change, InterruptRow, InterruptState, StoreError, ThreadRow, TokenRow, TurnEnd,
+    TurnRow, TurnState, WorkerRow,
 };
 use crate::tenant::{Contributor, Role, Tenant};
 
@@ -172,6 +174,12 @@ fn apply_more(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, 
              WHERE turn = ?1 AND state = 'open'",
             params![turn, why, at],
         ),
+        Change::KeepResult { turn, result } => {
+            run_one(db, "UPDATE turn SET result = ?2 WHERE id = ?1", params![turn, json(result)?])
+        }
+        Change::RemoveThread { thread } => removal::thread(db, thread),
+        Change::RemoveTenant { tenant, forced } => removal::tenant(db, tenant, *forced),
+        Change::KeepAnswer(answer) => keep_answer(db, answer),
         Change::AddWorker(worker) => add_worker(db, worker, key),
         Change::RemoveWorker { id } => run_one(db, "DELETE FROM worker WHERE id = ?1", params![id]),
         Change::AddDelivery(delivery) => delivery::add(db, delivery),
@@ -193,10 +201,22 @@ fn apply_more(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, 
         Change::Forget { before } => {
             let events = "DELETE FROM event WHERE turn IN (SELECT id FROM turn WHERE ended < ?1)";
             let deliveries = "DELETE FROM delivery WHERE given_up < ?1";
-            Ok(run_one(db, events, [before])? | run_one(db, deliveries, [before])?)
+            let answers = "DELETE FROM answer WHERE at < ?1";
+            let old = [events, deliveries, answers];
+            old.iter().try_fold(false, |any, sql| Ok(any | run_one(db, sql, [before])?))
         }
         _ => Err(StoreError::Database("a change has no arm".to_owned())),
     }
+}
+
+fn keep_answer(db: &Connection, answer: &AnswerRow) -> Result<bool, StoreError> {
+    let AnswerRow { tenant, operation, key, digest, body, at } = answer;
+    run_one(
+        db,
+        "INSERT INTO answer (tenant, operation, key, digest, body, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![tenant, operation, key, digest, body, at],
+    )
 }
 
 fn run_one(db: &Connection, sql: &str, params: impl Params) -> Result<bool, StoreError> {
