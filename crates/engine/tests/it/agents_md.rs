@@ -238,3 +238,21 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
     symlink(place.root().join("outside"), place.project().join("sub")).unwrap();
     assert!(!text_in(&place, "sub", &[]).contains("shared"));
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_hidden_is_no_instruction() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    place.write("project/private/notes.md", "secret");
+    place.write("project/sub/AGENTS.md", "seen");
+    let link = place.project().join("AGENTS.md");
+    symlink("private/notes.md", &link).unwrap();
+    let mut config = place.load(&[]).unwrap();
+    let all = bindery_engine::prompt::agents_md::gather(&config, &place.project().join("sub"));
+    assert_eq!(all.project.len(), 2, "{all:?}");
+    config.hidden = vec![place.project().join("private")].into();
+    let seen = bindery_engine::prompt::agents_md::gather(&config, &place.project().join("sub"));
+    assert_eq!(seen.project.len(), 1, "{seen:?}");
+    assert_eq!((seen.project[0].text.as_str(), seen.cut), ("seen", vec![link]));
+}

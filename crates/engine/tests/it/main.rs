@@ -24,6 +24,8 @@ mod decisions;
 
 mod shell_words;
 
+mod hidden_paths;
+
 mod hostile_git;
 
 mod protected_places;
