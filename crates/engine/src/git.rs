@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-pub(crate) use self::config::{settings, values};
+pub(crate) use self::config::{ConfigReach, settings, shared_files};
 use self::scratch::ScratchFolder;
 use crate::exec::lead_session_blocking;
 use crate::plain_file::PlainFileReader;

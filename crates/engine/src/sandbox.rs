@@ -16,6 +16,8 @@ pub mod environment;
 
 pub mod roots;
 
+mod nested;
+
 mod protected;
 
 mod known_roots;
@@ -48,6 +50,7 @@ pub use inside::{SUBCOMMAND, enter};
 pub use known_roots::KnownRoots;
 pub use mechanism::{Mechanism, REQUIRE, missing};
 pub use placeholder::Placeholder;
+pub(crate) use placeholder::remove_abandoned;
 pub use protected::PROTECTED;
 pub use roots::WritableRoots;
 

@@ -70,6 +70,8 @@ mod map;
 
 mod agent;
 
+mod placeholders;
+
 mod prompt;
 
 #[cfg(target_os = "linux")]

@@ -26,6 +26,8 @@ mod shell_words;
 
 mod hidden_paths;
 
+mod session_approvals;
+
 mod hostile_git;
 
 mod protected_places;
