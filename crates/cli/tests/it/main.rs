@@ -72,6 +72,8 @@ mod agent;
 
 mod placeholders;
 
+mod reviewer;
+
 mod prompt;
 
 #[cfg(target_os = "linux")]

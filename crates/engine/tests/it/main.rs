@@ -26,6 +26,8 @@ mod shell_words;
 
 mod hidden_paths;
 
+mod patch_race;
+
 mod session_approvals;
 
 mod hostile_git;
