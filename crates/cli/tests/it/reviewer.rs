@@ -11,10 +11,13 @@ use crate::stage::Stage;
 
 fn stage(settings: &str) -> Stage {
     let arguments = json!({ "cmd": "echo x > made", "sandbox_permissions": "require_escalated" });
-    let script = vec![
-        Reply::text("well").when_output_of("c1").always(),
-        Reply::new([Step::call("exec_command", arguments, "c1")]).always(),
-    ];
+    let turn = |number: usize| {
+        let id = format!("c{number}");
+        let call = Step::call("exec_command", arguments.clone(), &id);
+        let call = Reply::new([call]).when_user(&format!("turn {number}"));
+        [call, Reply::text("well").when_output_of(&id)]
+    };
+    let script: Vec<Reply> = (1..=TURNS).flat_map(turn).collect();
     let options = Options { settings: settings.to_owned(), ..Options::default() };
     Stage::with(script, &options)
 }
@@ -26,8 +29,9 @@ async fn engine(stage: &Stage, arguments: &[&str]) -> Lines {
 }
 
 /// Runs a turn to its end, in which a command asks to leave the sandbox.
-async fn declined(stage: &Stage, lines: &mut Lines, thread: &str, more: Value) {
-    let mut params = json!({ "threadId": thread, "input": [{ "type": "text", "text": "go" }] });
+async fn declined(stage: &Stage, lines: &mut Lines, thread: &str, turn: usize, more: Value) {
+    let text = format!("turn {turn}");
+    let mut params = json!({ "threadId": thread, "input": [{ "type": "text", "text": text }] });
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let begun = lines.request("turn/start", params).await;
     assert!(begun["error"].is_null(), "{begun}");
@@ -38,9 +42,12 @@ async fn declined(stage: &Stage, lines: &mut Lines, thread: &str, more: Value) {
     let told = |line: &Value| line.to_string().contains("an approval was declined");
     assert!(warnings.iter().any(told), "{warnings:?}");
     assert!(!stage.codex.project().join("made").exists());
-    let heard = stage.heard().pop().unwrap().join("\n");
+    let heard = stage.model.bodies().pop().unwrap().to_string();
     assert!(heard.contains("automatic review"), "{heard}");
 }
+
+/// Turns of a test, each with a command of its own.
+const TURNS: usize = 4;
 
 const WORDS: [&str; 2] = ["auto_review", "guardian_subagent"];
 
@@ -51,11 +58,11 @@ async fn asked_for_with_a_thread_or_a_turn_it_is_declined() {
         let mut lines = engine(&stage, &["app-server"]).await;
         let start = json!({ "approvalsReviewer": word, "approvalPolicy": "on-request" });
         let thread = lines.start_thread(start).await;
-        declined(&stage, &mut lines, &thread, json!({})).await;
+        declined(&stage, &mut lines, &thread, 1, json!({})).await;
         lines.close().await;
         let mut lines = engine(&stage, &["app-server"]).await;
         let thread = lines.start_thread(json!({ "approvalPolicy": "on-request" })).await;
-        declined(&stage, &mut lines, &thread, json!({ "approvalsReviewer": word })).await;
+        declined(&stage, &mut lines, &thread, 2, json!({ "approvalsReviewer": word })).await;
         lines.close().await;
     }
 }
@@ -66,13 +73,13 @@ async fn asked_for_in_the_settings_or_when_a_thread_is_resumed_it_is_declined() 
         let stage = stage(&format!("approvals_reviewer = \"{word}\"\n"));
         let mut lines = engine(&stage, &["app-server"]).await;
         let thread = lines.start_thread(json!({ "approvalPolicy": "on-request" })).await;
-        declined(&stage, &mut lines, &thread, json!({})).await;
+        declined(&stage, &mut lines, &thread, 1, json!({})).await;
         lines.close().await;
         // What the settings say holds for a thread that goes on as well.
         let mut lines = engine(&stage, &["app-server"]).await;
         let resumed = lines.request("thread/resume", json!({ "threadId": thread })).await;
         assert_eq!(resumed["result"]["approvalsReviewer"], word, "{resumed}");
-        declined(&stage, &mut lines, &thread, json!({ "approvalPolicy": "on-request" })).await;
+        declined(&stage, &mut lines, &thread, 2, json!({ "approvalPolicy": "on-request" })).await;
         lines.close().await;
         // And what the request says, over settings that say nothing of it.
         let user = "approvals_reviewer=\"user\"";
@@ -80,12 +87,12 @@ async fn asked_for_in_the_settings_or_when_a_thread_is_resumed_it_is_declined() 
         let params = json!({ "threadId": thread, "approvalsReviewer": word });
         let resumed = lines.request("thread/resume", params).await;
         assert_eq!(resumed["result"]["approvalsReviewer"], word, "{resumed}");
-        declined(&stage, &mut lines, &thread, json!({ "approvalPolicy": "on-request" })).await;
+        declined(&stage, &mut lines, &thread, 3, json!({ "approvalPolicy": "on-request" })).await;
         lines.close().await;
         let flag = format!("approvals_reviewer=\"{word}\"");
         let mut lines = engine(&stage, &["app-server", "-c", user, "-c", &flag]).await;
         let thread = lines.start_thread(json!({ "approvalPolicy": "on-request" })).await;
-        declined(&stage, &mut lines, &thread, json!({})).await;
+        declined(&stage, &mut lines, &thread, 4, json!({})).await;
         lines.close().await;
     }
 }
