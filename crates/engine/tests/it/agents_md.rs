@@ -73,7 +73,8 @@ fn without_a_root_only_the_folder_counts() {
     place.write("loose/AGENTS.md", "above");
     place.write("loose/sub/AGENTS.md", "here");
     let cwd = place.root().join("loose/sub");
-    let documents = found(&place, cwd, &[]);
+    // A marker that nothing above the test's own folder has.
+    let documents = found(&place, cwd, &["project_root_markers=['.root-of-this-test']"]);
     let texts: Vec<_> = documents.project.iter().map(|doc| doc.text.as_str()).collect();
     assert_eq!(texts, ["here"]);
 }
