@@ -185,7 +185,8 @@ async fn who_reviews_approvals_is_taken_and_told() {
 #[tokio::test]
 async fn a_clients_command_makes_neither_its_folder_nor_its_tmpdir_a_root() {
     let place = Place::with(SETTINGS);
-    let outside = tempfile::tempdir().unwrap();
+    // Not below the folder of temporary files, which may be a root.
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (service, mut peer) = served(&place).await;
     let policy = |roots: Value| json!({ "type": "workspaceWrite", "writableRoots": roots, "excludeSlashTmp": true });
     let mut exec = async |policy: Value| {
