@@ -131,8 +131,6 @@ fn value(chars: &mut Peekable<Chars<'_>>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     fn listed(text: &str) -> Vec<String> {
@@ -143,32 +141,32 @@ mod tests {
         parse(text).into_iter().map(line).collect()
     }
 
-    /// Every text that git takes is read as git reads it.
+    /// Expected is what `git config --list -z` says of each.
     #[test]
     fn settings_are_read_as_git_reads_them() {
-        let texts = [
-            "[core]\n\thooksPath = a b  # c\n",
-            "[Core] HooksPath=\"a;b\" ; c\n",
-            "[core]\nhookspath = a\\\nb\\\n  c\n",
-            "[core]\nhooksPath = \"a \\\"b\\\" \\\\ \" x  \n[Other]\nk=1\n",
-            "# [core]\n; x = y\n[core]\n\n  hooksPath=x#y\n",
-            "[include \"\"]\npath = x\n",
-            "[includeIf \"gitdir:~/A b/\\\"\"]\n\tpath = x\\ty\n",
-            "[a.B]\nc = d\n[a \"B\"]\nc = e\n",
-            "[core]\nhooksPath = \"one\" two \"three  \"  \n",
-            "[core]\r\nhooksPath = x\r\n[z]\r\nk = v\r\n",
-            "\u{feff}[core]\nhooksPath = \\\n  x\n",
+        let texts: [(&str, &[&str]); 11] = [
+            ("[core]\n\thooksPath = a b  # c\n", &["core.hookspath\na b"]),
+            ("[Core] HooksPath=\"a;b\" ; c\n", &["core.hookspath\na;b"]),
+            ("[core]\nhookspath = a\\\nb\\\n  c\n", &["core.hookspath\nab  c"]),
+            (
+                "[core]\nhooksPath = \"a \\\"b\\\" \\\\ \" x  \n[Other]\nk=1\n",
+                &["core.hookspath\na \"b\" \\  x", "other.k\n1"],
+            ),
+            ("# [core]\n; x = y\n[core]\n\n  hooksPath=x#y\n", &["core.hookspath\nx"]),
+            ("[include \"\"]\npath = x\n", &["include..path\nx"]),
+            (
+                "[includeIf \"gitdir:~/A b/\\\"\"]\n\tpath = x\\ty\n",
+                &["includeif.gitdir:~/A b/\".path\nx\ty"],
+            ),
+            ("[a.B]\nc = d\n[a \"B\"]\nc = e\n", &["a.b.c\nd", "a.B.c\ne"]),
+            (
+                "[core]\nhooksPath = \"one\" two \"three  \"  \n",
+                &["core.hookspath\none two three  "],
+            ),
+            ("[core]\r\nhooksPath = x\r\n[z]\r\nk = v\r\n", &["core.hookspath\nx", "z.k\nv"]),
+            ("\u{feff}[core]\nhooksPath = \\\n  x\n", &["core.hookspath\nx"]),
         ];
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config");
-        for text in texts {
-            std::fs::write(&file, text).unwrap();
-            let git =
-                Command::new("git").args(["config", "--list", "-z", "-f"]).arg(&file).output();
-            let git = git.expect("git is needed for this test");
-            assert!(git.status.success(), "{text:?}: {}", String::from_utf8_lossy(&git.stderr));
-            let expected = String::from_utf8(git.stdout).unwrap();
-            let expected: Vec<&str> = expected.split_terminator('\0').collect();
+        for (text, expected) in texts {
             assert_eq!(listed(text), expected, "{text:?}");
         }
     }
