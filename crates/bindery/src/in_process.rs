@@ -8,6 +8,7 @@ use bindery_client::error::Error;
 use bindery_client::peer::{Bounds, Inbound, Peer};
 use bindery_client::transport::{Incoming as FromClient, Transport, memory};
 use bindery_engine::config::{ConfigError, Home};
+use bindery_engine::sandbox::HiddenPaths;
 use bindery_engine::service::bound::SandboxBound;
 use bindery_engine::service::connection::{Incoming, Wire};
 use bindery_engine::service::disk::Disk;
@@ -27,8 +28,9 @@ pub struct EngineOptions {
     /// [`bindery_engine::sandbox::SUBCOMMAND`], such as `bindery` itself. With it commands run in a
     /// sandbox; without it each one is asked for.
     pub sandbox_helper: Option<PathBuf>,
-    /// Files and folders that commands in a sandbox do not see.
-    pub hidden: Vec<PathBuf>,
+    /// Files and folders that commands in a sandbox do not see and tools do not read for the
+    /// model, and what in them they do.
+    pub hidden: HiddenPaths,
     /// Leave `config.toml` and `bindery.toml` unread.
     pub ignore_user_config: bool,
     /// Leave the rules about commands unread.

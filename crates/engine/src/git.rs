@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-pub(crate) use self::config::{settings, values};
+pub(crate) use self::config::{ConfigReach, settings, shared_files};
 use self::scratch::ScratchFolder;
 use crate::exec::lead_session_blocking;
+use crate::plain_file::PlainFileReader;
 
 /// No file of git's that we read is longer, but for packed references.
 pub(crate) const MOST_BYTES: u64 = 1 << 20;
@@ -127,8 +128,7 @@ impl RepositoryView {
 
 /// A file's text, if it is a plain one that is not too long.
 pub(crate) fn text(path: &Path, most: u64) -> Option<String> {
-    let length = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
-    if length > most { None } else { fs::read_to_string(path).ok() }
+    PlainFileReader::default().read_text(path, most).ok()
 }
 
 /// The search path without entries that depend on where a program runs.

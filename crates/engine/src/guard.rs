@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::exec::Command;
 use crate::safety::ProgramSearch;
+use crate::sandbox::HiddenPaths;
 use crate::thread::{Approval, Sandbox};
 
 pub use self::fenced::Fenced;
@@ -29,6 +30,9 @@ pub trait Guard: Send + Sync {
     /// Folders that neither commands nor patches write in, wherever they lie: the homes of Codex
     /// and of Bindery, where rules are.
     fn protected_folders(&self) -> Vec<PathBuf>;
+
+    /// What commands do not see, and tools do not read for the model.
+    fn hidden_paths(&self) -> HiddenPaths;
 
     /// A person allowed every command that begins with these words, for good.
     fn remember(&self, prefix: &[String]) -> Result<(), String>;
@@ -82,12 +86,19 @@ pub enum Decision {
 #[derive(Clone, Debug, Default)]
 pub struct NoFence {
     protect: Vec<PathBuf>,
+    hidden: HiddenPaths,
 }
 
 impl NoFence {
     /// `protect` are folders that patches never write in without a question.
     pub fn new(protect: Vec<PathBuf>) -> Self {
-        Self { protect }
+        Self { protect, hidden: HiddenPaths::default() }
+    }
+
+    /// Hides files and folders from the model's tools. A command that a person allows sees them.
+    #[must_use]
+    pub fn hiding(self, hidden: impl Into<HiddenPaths>) -> Self {
+        Self { hidden: hidden.into(), ..self }
     }
 }
 
@@ -109,6 +120,10 @@ impl Guard for NoFence {
 
     fn protected_folders(&self) -> Vec<PathBuf> {
         self.protect.clone()
+    }
+
+    fn hidden_paths(&self) -> HiddenPaths {
+        self.hidden.clone()
     }
 
     fn remember(&self, _: &[String]) -> Result<(), String> {

@@ -32,6 +32,8 @@ pub mod exec;
 
 pub mod patch;
 
+pub mod plain_file;
+
 pub mod config;
 
 pub mod prompt;

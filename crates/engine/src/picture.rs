@@ -1,6 +1,6 @@
 //! Pictures as a model gets them: recognised, small enough, as a data URL.
 
-use std::io::{self, Cursor, Read as _};
+use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -10,6 +10,7 @@ use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 
 use crate::item::Content;
+use crate::plain_file::{PlainFileError, PlainFileReader};
 
 /// The longest side a model is shown.
 pub const MAX_SIDE: u32 = 2048;
@@ -84,6 +85,9 @@ pub enum PictureError {
     /// The path is a folder, a pipe, a device.
     #[error("image path `{}` is not a file", .0.display())]
     NoFile(PathBuf),
+    /// The path is hidden.
+    #[error("image path `{}` is hidden; use another file", .0.display())]
+    Hidden(PathBuf),
     /// It is too long.
     #[error("unable to process image: it has more than {MAX_BYTES} bytes; make it smaller first")]
     TooLong,
@@ -103,15 +107,17 @@ pub enum PictureError {
 
 impl Picture {
     /// Reads a file.
-    pub fn read(path: &Path, detail: Detail) -> Result<Self, PictureError> {
-        let wrong = |cause| PictureError::Read { path: path.to_owned(), cause };
-        // Asked first: opening a pipe would wait for its other end.
-        if !std::fs::metadata(path).map_err(wrong)?.is_file() {
-            return Err(PictureError::NoFile(path.to_owned()));
-        }
-        let file = std::fs::File::open(path).map_err(wrong)?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(wrong)?;
+    pub fn read(
+        path: &Path,
+        detail: Detail,
+        reader: &PlainFileReader,
+    ) -> Result<Self, PictureError> {
+        let bytes = reader.read(path, MAX_BYTES).map_err(|error| match error {
+            PlainFileError::Io(cause) => PictureError::Read { path: path.to_owned(), cause },
+            PlainFileError::NotPlain(path) => PictureError::NoFile(path),
+            PlainFileError::Hidden(path) => PictureError::Hidden(path),
+            PlainFileError::TooLong(_) => PictureError::TooLong,
+        })?;
         Self::of(bytes, detail)
     }
 
@@ -303,14 +309,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dot.png");
         std::fs::write(&path, bytes(2, 2, ImageFormat::Png)).unwrap();
-        assert_eq!(Picture::read(&path, Detail::High).unwrap().width, 2);
-        let none = Picture::read(&folder.path().join("none"), Detail::High).unwrap_err();
+        let reader = PlainFileReader::default();
+        let read = |path: &Path| Picture::read(path, Detail::High, &reader);
+        assert_eq!(read(&path).unwrap().width, 2);
+        let none = read(&folder.path().join("none")).unwrap_err();
         assert!(matches!(none, PictureError::Read { .. }), "{none}");
-        let folder = Picture::read(folder.path(), Detail::High).unwrap_err();
+        let folder = read(folder.path()).unwrap_err();
         assert!(matches!(folder, PictureError::NoFile(_)), "{folder}");
         let huge = tempfile::NamedTempFile::new().unwrap();
         huge.as_file().set_len(MAX_BYTES + 1).unwrap();
-        let huge = Picture::read(huge.path(), Detail::High).unwrap_err();
+        let huge = read(huge.path()).unwrap_err();
         assert!(matches!(huge, PictureError::TooLong), "{huge}");
     }
 }

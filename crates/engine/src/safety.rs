@@ -15,12 +15,15 @@ pub mod rules;
 
 pub mod program_search;
 
+pub mod program_identity;
+
 pub mod starlark;
 
 use serde::Deserialize;
 
 use crate::sandbox;
 
+pub use program_identity::ProgramIdentity;
 pub use program_search::ProgramSearch;
 pub use rules::{Rules, Verdict};
 
@@ -171,7 +174,9 @@ fn untrusted(question: &Question<'_>, commands: &[Vec<String>]) -> Option<Decisi
 
 /// Whether the names of all programs lead to files that no command has put there.
 fn is_trusted(question: &Question<'_>, commands: &[Vec<String>]) -> bool {
-    let programs = commands.iter().map(Vec::as_slice).chain([question.argv]);
+    let nested = commands.iter().flat_map(|command| script::nested_commands(command));
+    let nested: Vec<Vec<String>> = nested.collect();
+    let programs = commands.iter().chain(&nested).map(Vec::as_slice).chain([question.argv]);
     programs.flat_map(<[String]>::first).all(|program| question.search.trusts(program))
 }
 

@@ -16,9 +16,13 @@ pub mod environment;
 
 pub mod roots;
 
+mod nested;
+
 mod protected;
 
 mod known_roots;
+
+mod hidden;
 
 mod bubblewrap;
 
@@ -41,10 +45,12 @@ use crate::exec::Command;
 
 use self::plan::{NetworkAccess, Plan};
 pub use egress::Egress;
+pub use hidden::HiddenPaths;
 pub use inside::{SUBCOMMAND, enter};
 pub use known_roots::KnownRoots;
 pub use mechanism::{Mechanism, REQUIRE, missing};
 pub use placeholder::Placeholder;
+pub(crate) use placeholder::remove_abandoned;
 pub use protected::PROTECTED;
 pub use roots::WritableRoots;
 
@@ -149,7 +155,7 @@ pub struct Sandbox {
     /// Kept read-only wherever they lie: the homes of Codex and of Bindery, where rules are.
     protect: Vec<PathBuf>,
     /// Commands see nothing of what is there.
-    hidden: Vec<PathBuf>,
+    hidden: HiddenPaths,
     /// Commands with network access reach this machine's own services.
     loopback: bool,
 }
@@ -166,15 +172,15 @@ impl Sandbox {
 
     /// Uses a mechanism that was found before, or none.
     pub fn with(mechanism: Mechanism, helper: PathBuf, protect: Vec<PathBuf>) -> Self {
-        Self { mechanism, helper, protect, hidden: Vec::new(), loopback: false }
+        Self { mechanism, helper, protect, hidden: HiddenPaths::default(), loopback: false }
     }
 
     /// Hides files and folders from commands: a folder is empty to them, a file as well. Roots
     /// inside a hidden folder stay visible. A path that is not there when a command starts is not
     /// hidden from it, so name a folder that is.
     #[must_use]
-    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
-        Self { hidden, ..self }
+    pub fn hiding(self, hidden: impl Into<HiddenPaths>) -> Self {
+        Self { hidden: hidden.into(), ..self }
     }
 
     /// Lets commands with network access use the network as this process does, with all services
@@ -230,6 +236,11 @@ impl Sandbox {
                 Ok(NetworkAccess::Bridged(socket))
             }
         }
+    }
+
+    /// What commands do not see.
+    pub(crate) fn hidden_paths(&self) -> &HiddenPaths {
+        &self.hidden
     }
 
     /// Folders that are kept read-only wherever they lie.

@@ -40,6 +40,7 @@ pub(crate) use self::session::{Session, Step};
 use crate::guard::{self, Guard};
 use crate::item::Output;
 use crate::model::ToolSpec;
+use crate::plain_file::PlainFileReader;
 use crate::prompter::Profile;
 use crate::sandbox::roots;
 use crate::thread::Standing;
@@ -124,6 +125,11 @@ impl Cx {
         let roots = roots::paths(&policy, &self.standing.cwd, tmpdir.as_deref());
         let roots = roots.into_iter().map(|(path, _)| path);
         roots.chain([self.standing.cwd.clone()]).collect()
+    }
+
+    /// Reads files for the model. As for commands, a root in a hidden folder is seen.
+    fn file_reader(&self) -> PlainFileReader {
+        PlainFileReader::hiding(self.guard.hidden_paths().except(self.writable_folders()))
     }
 
     /// The environment of commands.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use bindery::engine::sandbox::HiddenPaths;
 use bindery::engine::service::Service;
 use bindery::engine::service::bound::SandboxBound;
 use bindery::engine::service::listen::{self, Listen, Token, WsDoor};
@@ -43,9 +44,14 @@ pub struct AppServer {
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
 
-    /// A file or folder that sandboxed commands must not see; may be given several times
+    /// A file or folder that sandboxed commands must not see, nor tools read for the model; may be
+    /// given several times
     #[arg(long, value_name = "PATH")]
     hide: Vec<PathBuf>,
+
+    /// A file or folder in a hidden one that is seen; may be given several times
+    #[arg(long, value_name = "PATH", requires = "hide")]
+    show: Vec<PathBuf>,
 
     /// A setting over those of `config.toml`; may be given several times
     #[arg(long, short, value_name = "KEY=VALUE")]
@@ -74,7 +80,7 @@ impl AppServer {
         let options = EngineOptions {
             config: self.config,
             sandbox_helper,
-            hidden: hidden(self.hide, self.token_file.as_deref(), &self.listen),
+            hidden: hidden(self.hide, self.show, self.token_file.as_deref(), &self.listen),
             bound,
             ..EngineOptions::default()
         };
@@ -113,7 +119,12 @@ impl AppServer {
 
 /// What was named, and what leads to this server: a command that reached it could ask for more than
 /// it may do.
-fn hidden(named: Vec<PathBuf>, token: Option<&Path>, listen: &Listen) -> Vec<PathBuf> {
+fn hidden(
+    named: Vec<PathBuf>,
+    shown: Vec<PathBuf>,
+    token: Option<&Path>,
+    listen: &Listen,
+) -> HiddenPaths {
     let socket = match listen {
         Listen::Unix(path) => Some(path.as_path()),
         Listen::Stdio | Listen::Ws(_) => None,
@@ -121,7 +132,8 @@ fn hidden(named: Vec<PathBuf>, token: Option<&Path>, listen: &Listen) -> Vec<Pat
     let own = [token, socket].into_iter().flatten().map(Path::to_owned);
     // The folder that this process runs in may not be the command's.
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    named.into_iter().chain(own).map(absolute).collect()
+    let hidden = named.into_iter().chain(own).map(absolute).collect();
+    HiddenPaths::new(hidden).except(shown.into_iter().map(absolute))
 }
 
 /// Faults and warnings, unless the environment says what else. Standard output is the protocol's.

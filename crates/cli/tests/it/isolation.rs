@@ -411,3 +411,47 @@ async fn no_token_and_no_secret_is_kept_in_clear() {
     fs::rename(key.with_extension("away"), &key).unwrap();
     daemon.again();
 }
+
+/// Also what is made after the worker was started, and also by the engine's own tools.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_tenant_of_the_engine_reads_neither_the_data_folder_nor_sockets_of_others() {
+    let user = rustix::process::getuid().as_raw();
+    let sockets = PathBuf::from(format!("/tmp/codex-daemon-{user}"));
+    fs::create_dir_all(&sockets).unwrap();
+    fs::set_permissions(&sockets, PermissionsExt::from_mode(0o700)).unwrap();
+    let file = tempfile::Builder::new().prefix("test-").tempfile_in(&sockets).unwrap();
+    fs::write(file.path(), "hunter2").unwrap();
+    let acme = Acme::new(vec![
+        Reply::text("hello").when_user("hi"),
+        Reply::text("done").when_output_of("c3"),
+        Reply::new([Step::exec("cat ../targets | xargs cat; cat seen", "c1")]).when_user("go"),
+        Reply::new([Step::call("view_image", json!({ "path": "../dot.png" }), "c2")])
+            .when_output_of("c1"),
+        Reply::new([Step::call("view_image", json!({ "path": "own.png" }), "c3")])
+            .when_output_of("c2"),
+    ]);
+    let settings = json!({ "sandbox": "workspace-write", "approvalPolicy": "never" });
+    let body = json!({ "cwd": "sub", "backend": "engine", "settings": settings });
+    let (status, thread) = acme.web.post("/v1/threads", body).await;
+    assert_eq!(status, 201, "{thread}");
+    let thread = thread["id"].as_str().unwrap();
+    assert_eq!(end(&acme.say(thread, "hi").await).0, "completed");
+    let data = acme.daemon.data();
+    fs::create_dir_all(data.join("homes/later")).unwrap();
+    let late = [data.join("late-wal"), data.join("homes/later/key")];
+    late.iter().for_each(|file| fs::write(file, "hunter2").unwrap());
+    fs::write(data.join("dot.png"), PIXEL).unwrap();
+    fs::write(acme.root.join("sub/own.png"), PIXEL).unwrap();
+    fs::write(acme.root.join("sub/seen"), "seen").unwrap();
+    symlink(data.join("dot.png"), acme.root.join("dot.png")).unwrap();
+    let files = late.iter().map(PathBuf::as_path).chain([file.path()]);
+    let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+    fs::write(acme.root.join("targets"), files.join("\n")).unwrap();
+    let all = acme.say(thread, "go").await;
+    assert_eq!(end(&all).0, "completed", "{all:#?}");
+    let heard = acme.daemon.stage.model.bodies().pop().unwrap().to_string();
+    assert!(heard.contains("seen") && !heard.contains("hunter2"), "{heard}");
+    assert!(heard.contains("is hidden"), "{heard}");
+    assert_eq!(heard.matches("data:image/png;base64,").count(), 1, "{heard}");
+}

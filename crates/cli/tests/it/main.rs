@@ -81,6 +81,10 @@ mod map;
 
 mod agent;
 
+mod placeholders;
+
+mod reviewer;
+
 mod prompt;
 
 #[cfg(target_os = "linux")]

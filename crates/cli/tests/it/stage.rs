@@ -1,7 +1,7 @@
 //! The built command, with a real Codex and a scripted model behind it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
@@ -58,6 +58,13 @@ impl Stage {
     /// Runs `bindery` to its end, with nothing to read.
     pub(crate) async fn run(&self, args: &[&str]) -> Ran {
         self.finish(start(self.bindery(args), Stdio::null())).await
+    }
+
+    /// Runs `bindery` to its end in another folder.
+    pub(crate) async fn run_in(&self, folder: &Path, args: &[&str]) -> Ran {
+        let mut command = self.bindery(args);
+        command.current_dir(folder);
+        self.finish(start(command, Stdio::null())).await
     }
 
     /// Runs `bindery` to its end, with this on its standard input.

@@ -8,18 +8,22 @@ use bindery_client::transport::stdio::Launch;
 use crate::config::Config;
 use crate::tenant::Tenant;
 
-/// The paths to hide. A folder that holds something of the tenant's own cannot be hidden whole, so
-/// what lies in it is listed instead.
-fn paths(config: &Config, tenant: &Tenant, all: &[Tenant]) -> Vec<PathBuf> {
+/// What a worker of the engine is told to hide, and what in it to show.
+struct Visibility {
+    hidden: Vec<PathBuf>,
+    shown: Vec<PathBuf>,
+}
+
+/// The data folder is hidden as a whole, so that what is made in it later is hidden too.
+fn visibility(config: &Config, tenant: &Tenant, all: &[Tenant]) -> Visibility {
     let settings = &tenant.settings;
     let home = |kind: &str| config.data.join(kind).join(&tenant.id);
     let own =
         [settings.root.clone(), settings.codex_home.clone(), home("homes"), home("temporary")];
     // A root that holds the data folder gives no right to what is in it.
     let inside = |path: &PathBuf| path.starts_with(&config.data) && *path != config.data;
-    let own: Vec<PathBuf> = own.into_iter().filter(inside).collect();
-    let mut hidden = Vec::new();
-    hide(&config.data, &own, &mut hidden);
+    let shown = own.into_iter().filter(inside).collect();
+    let mut hidden = vec![config.data.clone()];
     hidden.extend(config.store.key_file.clone());
     hidden.extend(folders_of_others(config, tenant, all));
     #[cfg(unix)]
@@ -27,7 +31,7 @@ fn paths(config: &Config, tenant: &Tenant, all: &[Tenant]) -> Vec<PathBuf> {
         hidden.push(super::folder::far_sockets());
         hidden.push(super::folder::codex_sockets());
     }
-    hidden
+    Visibility { hidden, shown }
 }
 
 /// Roots and homes of other tenants outside of the data folder. Not where tenants share a folder, or
@@ -47,8 +51,8 @@ fn folders_of_others(config: &Config, tenant: &Tenant, all: &[Tenant]) -> Vec<Pa
 
 /// Hides them from the commands of a worker of the engine. Codex has no such option.
 ///
-/// Added when the worker is started and no sooner: the list changes with what lies in the data
-/// folder, and a worker that is started otherwise would count as one of another kind.
+/// Added when the worker is started and no sooner: a worker that is started with other arguments
+/// would count as one of another kind.
 pub(crate) fn hide_from_engine(
     launch: &mut Launch,
     engine: &Path,
@@ -57,30 +61,17 @@ pub(crate) fn hide_from_engine(
     all: &[Tenant],
 ) {
     if !config.exit_with_parent && launch.program == engine {
-        launch.args.extend(arguments(&paths(config, tenant, all)));
+        launch.args.extend(visibility(config, tenant, all).arguments());
     }
 }
 
-fn arguments(paths: &[PathBuf]) -> Vec<OsString> {
-    paths.iter().flat_map(|path| ["--hide".into(), path.as_os_str().to_owned()]).collect()
-}
-
-fn hide(folder: &Path, own: &[PathBuf], hidden: &mut Vec<PathBuf>) {
-    if own.iter().any(|own| own == folder) {
-        return;
+impl Visibility {
+    fn arguments(self) -> impl Iterator<Item = OsString> {
+        let named = |flag: &'static str, paths: Vec<PathBuf>| {
+            paths.into_iter().flat_map(move |path| [flag.into(), path.into_os_string()])
+        };
+        named("--hide", self.hidden).chain(named("--show", self.shown))
     }
-    if !own.iter().any(|own| own.starts_with(folder)) {
-        hidden.push(folder.to_owned());
-        return;
-    }
-    let mut inside: Vec<PathBuf> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    inside.sort();
-    inside.iter().for_each(|path| hide(path, own, hidden));
 }
 
 #[cfg(test)]
@@ -89,40 +80,36 @@ mod tests {
     use crate::tenant::TenantSettings;
 
     #[test]
-    fn all_that_is_not_the_tenants_own_is_hidden() {
-        let data = tempfile::tempdir().unwrap();
-        let at = |path: &str| data.path().join(path);
-        let folders = [
-            "uploads",
-            "workers",
-            "homes/ten_1",
-            "homes/ten_2",
-            "temporary/ten_1",
-            "tenants/acme/work",
-            "tenants/acme/codex",
-            "tenants/other/work",
-        ];
-        folders.iter().for_each(|folder| std::fs::create_dir_all(at(folder)).unwrap());
-        std::fs::write(at("bindery.sqlite"), "").unwrap();
-        let mut config = Config { data: data.path().to_owned(), ..Config::default() };
+    fn the_data_folder_is_hidden_but_for_the_tenants_own() {
+        let at = |path: &str| PathBuf::from("/data").join(path);
+        let mut config = Config { data: "/data".into(), ..Config::default() };
         config.store.key_file = Some("/keys/store.key".into());
         let settings = TenantSettings::new(at("tenants/acme/codex"), at("tenants/acme/work"));
         let mut tenant =
             Tenant { id: "ten_1".to_owned(), name: "acme".to_owned(), settings, created: 0 };
-        let hidden = paths(&config, &tenant, &[]);
-        for path in ["bindery.sqlite", "uploads", "workers", "homes/ten_2", "tenants/other"] {
-            assert!(hidden.contains(&at(path)), "{path}: {hidden:?}");
+        let told = visibility(&config, &tenant, &[]);
+        let own =
+            ["tenants/acme/work", "tenants/acme/codex", "homes/ten_1", "temporary/ten_1"].map(at);
+        assert_eq!(told.shown, own);
+        for hidden in ["/data", "/keys/store.key"] {
+            assert!(told.hidden.contains(&hidden.into()), "{:?}", told.hidden);
         }
-        assert!(hidden.contains(&"/keys/store.key".into()));
-        for own in ["tenants/acme/work", "tenants/acme/codex", "homes/ten_1", "temporary/ten_1"] {
-            assert!(!hidden.iter().any(|path| at(own).starts_with(path)), "{own}: {hidden:?}");
+        #[cfg(unix)]
+        for sockets in [super::super::folder::far_sockets(), super::super::folder::codex_sockets()]
+        {
+            assert!(told.hidden.contains(&sockets), "{:?}", told.hidden);
         }
-        // Also where the data folder lies in the root.
-        tenant.settings.root = data.path().parent().unwrap().to_owned();
-        assert!(paths(&config, &tenant, &[]).contains(&at("bindery.sqlite")));
-        let arguments = arguments(&["/a".into(), "/b".into()]);
-        assert_eq!(arguments, ["--hide", "/a", "--hide", "/b"]);
+        // Also where the data folder lies in the root, or is the root.
+        for root in ["/", "/data"] {
+            tenant.settings.root = root.into();
+            let told = visibility(&config, &tenant, &[]);
+            assert!(told.hidden.contains(&"/data".into()) && !told.shown.contains(&root.into()));
+        }
+        let (hidden, shown) = (vec!["/a".into(), "/b".into()], vec!["/a/c".into()]);
+        let arguments: Vec<_> = Visibility { hidden, shown }.arguments().collect();
+        assert_eq!(arguments, ["--hide", "/a", "--hide", "/b", "--show", "/a/c"]);
     }
+
     #[test]
     fn folders_of_other_tenants_are_hidden_unless_they_are_shared() {
         let outer = tempfile::tempdir().unwrap();

@@ -9,6 +9,8 @@ use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::Home;
 
+use crate::plain_file::{PlainFileError, PlainFileReader};
+
 /// A settings file longer than this is something else.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
@@ -54,10 +56,12 @@ pub fn save_project_trust(home: &Home, project: &Path) -> io::Result<PathBuf> {
 }
 
 fn read_text(file: &Path) -> io::Result<String> {
-    match fs::metadata(file) {
-        Ok(about) if about.len() > MAX_FILE_BYTES => Err(io::Error::other("it is too large")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        _ => fs::read_to_string(file),
+    match PlainFileReader::default().read_text(file, MAX_FILE_BYTES) {
+        Err(PlainFileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(String::new())
+        }
+        Err(PlainFileError::TooLong(_)) => Err(io::Error::other("it is too large")),
+        read => Ok(read?),
     }
 }
 

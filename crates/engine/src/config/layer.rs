@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use toml::{Table, Value};
 
 use super::{ConfigError, WireApi};
+use crate::plain_file::{PlainFileError, PlainFileReader};
 
 /// One file, or what the command line said.
 #[derive(Debug)]
@@ -22,13 +23,12 @@ impl Layer {
     /// Reads a file; one that is not there says nothing.
     pub(super) fn read(path: PathBuf) -> Result<Option<Self>, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.clone(), source };
-        let text = match std::fs::metadata(&path).map(|meta| meta.len()) {
-            Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(err) => return Err(unreadable(err)),
-            Ok(length) if length > MOST => {
-                return Err(unreadable(std::io::Error::other(format!("longer than {MOST} bytes"))));
+        let text = match PlainFileReader::default().read_text(&path, MOST) {
+            Ok(text) => text,
+            Err(PlainFileError::Io(err)) if err.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(None);
             }
-            Ok(_) => std::fs::read_to_string(&path).map_err(unreadable)?,
+            Err(err) => return Err(unreadable(err.into())),
         };
         let table = parse(&text, &path.to_string_lossy())?;
         Ok(Some(Self { path: Some(path), text, table }))

@@ -14,6 +14,7 @@ use super::{
     SandboxMode, SandboxSettings, Truncation, Trust, WireApi, profile, project, shell,
 };
 use crate::model::ChatProfileRow;
+use crate::sandbox::HiddenPaths;
 use crate::sandbox::environment::EnvironmentPolicy;
 use crate::thread::ApprovalsReviewer;
 
@@ -80,6 +81,8 @@ pub struct Config {
     pub unused: Vec<String>,
     /// What the user should know about their settings.
     pub notices: Vec<String>,
+    /// What is not read for the model; set by whoever starts the engine, never by settings.
+    pub hidden: HiddenPaths,
 }
 
 impl Config {
@@ -181,6 +184,7 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
         environment: shell::take(&mut reader, &mut unused, &mut notices)?,
         git_context: reader.take("git_context")?.unwrap_or(true),
         notices: told(notices, &project, home, cwd),
+        hidden: HiddenPaths::default(),
         unused: reader.table.keys().cloned().chain(unused).collect(),
         rest: reader.table,
         home: home.clone(),

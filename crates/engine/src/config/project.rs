@@ -7,6 +7,7 @@ use toml::Value;
 
 use super::reader::Reader;
 use super::{ConfigError, Trust};
+use crate::git;
 
 /// How the documents of a project are found and read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -88,7 +89,7 @@ fn candidates(settings: &ProjectSettings, cwd: &Path) -> Vec<PathBuf> {
 /// The checkout that a worktree belongs to. Its `.git` is a file that names
 /// `…/.git/worktrees/NAME` of the other.
 fn main_checkout(worktree: &Path) -> Option<PathBuf> {
-    let link = std::fs::read_to_string(worktree.join(".git")).ok()?;
+    let link = git::text(&worktree.join(".git"), git::MOST_BYTES)?;
     let folder = worktree.join(link.strip_prefix("gitdir:")?.trim());
     let worktrees = folder.parent().filter(|parent| parent.ends_with("worktrees"))?;
     let checkout = worktrees.parent()?.parent()?;

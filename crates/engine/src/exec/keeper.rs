@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::family::{MARK, end_marked};
 use super::session::lead_session_blocking;
-use crate::sandbox::SUBCOMMAND;
+use crate::sandbox::{SUBCOMMAND, remove_abandoned};
 
 /// The argument that makes our program a keeper; the name follows it.
 pub(crate) const KEEP: &str = "--keep";
@@ -89,8 +89,8 @@ pub(crate) fn keep(name: &str) -> ! {
         std::thread::sleep(Duration::from_millis(20));
     }
     for folder in folders {
-        // One that somebody has filled stays.
-        let _ = std::fs::remove_dir(folder);
+        // One that somebody has filled stays, and one that another engine relies on.
+        remove_abandoned(&folder);
     }
     std::process::exit(0)
 }

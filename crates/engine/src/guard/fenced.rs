@@ -7,14 +7,14 @@ use super::{Asked, Decision, Guard, NoFence};
 use crate::exec::Command;
 use crate::safety::rules::allow_for_good;
 use crate::safety::{self, ApprovalPolicy, Granular, Question, Rules};
-use crate::sandbox::{Policy, Sandbox as Mechanism};
+use crate::sandbox::{HiddenPaths, Policy, Sandbox as Mechanism};
 use crate::thread::{Approval, Sandbox};
 
 /// Decides by rules, by what a command does and by what the sandbox of this machine can do.
 pub struct Fenced {
     helper: PathBuf,
     protect: Vec<PathBuf>,
-    hidden: Vec<PathBuf>,
+    hidden: HiddenPaths,
     loopback: bool,
     rules: Mutex<Rules>,
     /// Where rules are kept.
@@ -30,7 +30,7 @@ impl Fenced {
         Self {
             helper,
             protect,
-            hidden: Vec::new(),
+            hidden: HiddenPaths::default(),
             loopback: false,
             rules: Mutex::default(),
             own: None,
@@ -38,10 +38,10 @@ impl Fenced {
         }
     }
 
-    /// Hides files and folders from commands.
+    /// Hides files and folders from commands and from the model's tools.
     #[must_use]
-    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
-        Self { hidden, ..self }
+    pub fn hiding(self, hidden: impl Into<HiddenPaths>) -> Self {
+        Self { hidden: hidden.into(), ..self }
     }
 
     /// Lets commands with network access reach the services of this machine.
@@ -53,8 +53,9 @@ impl Fenced {
     /// With a sandbox that was found before.
     pub fn with(mechanism: Mechanism) -> Self {
         let protect = mechanism.protected_folders().to_vec();
+        let hidden = mechanism.hidden_paths().clone();
         let found = OnceLock::from(mechanism);
-        Self { found, ..Self::new(PathBuf::new(), protect) }
+        Self { found, hidden, ..Self::new(PathBuf::new(), protect) }
     }
 
     /// With the rules of our own file, where new ones are kept, and of Codex's folder.
@@ -128,6 +129,10 @@ impl Guard for Fenced {
 
     fn protected_folders(&self) -> Vec<PathBuf> {
         self.protect.clone()
+    }
+
+    fn hidden_paths(&self) -> HiddenPaths {
+        self.hidden.clone()
     }
 
     fn remember(&self, prefix: &[String]) -> Result<(), String> {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::lines::{Misfit, changed};
 use super::parse::{Hunk, Misread, parse};
-use super::place::{absolute, entry, landing};
+use super::place::absolute;
+use crate::plain_file::{PlainFileError, PlainFileReader};
 
 /// The biggest file a patch may change or remove.
 pub const MAX_BYTES: u64 = 32 << 20;
@@ -17,6 +18,8 @@ pub const MAX_BYTES: u64 = 32 << 20;
 pub struct Plan {
     /// What is done, in the patch's order.
     pub steps: Vec<Step>,
+    /// What reads the files, also when they are looked at once more.
+    pub(super) reader: PlainFileReader,
 }
 
 /// What is done to one file.
@@ -131,6 +134,12 @@ pub enum Refused {
 impl Plan {
     /// Reads a patch and checks all of it. Paths are taken from `cwd`, which is absolute.
     pub fn make(text: &str, cwd: &Path) -> Result<Self, Refused> {
+        Self::make_with(text, cwd, PlainFileReader::default())
+    }
+
+    /// The same for files that this reader reads. What is hidden from it is neither read nor
+    /// written, and a refusal does not tell whether it is there.
+    pub fn make_with(text: &str, cwd: &Path, reader: PlainFileReader) -> Result<Self, Refused> {
         let patch = parse(text)?;
         if patch.environment.is_some() {
             return Err(Refused::Environment);
@@ -139,8 +148,10 @@ impl Plan {
             return Err(Refused::Empty);
         }
         once(patch.hunks.iter().flat_map(|hunk| names(hunk, cwd)))?;
-        let steps = patch.hunks.into_iter().map(|hunk| step(hunk, cwd));
-        let plan = Self { steps: steps.collect::<Result<_, _>>()? };
+        let files = Files { cwd, reader: &reader };
+        let steps = patch.hunks.into_iter().map(|hunk| files.step(hunk));
+        let steps = steps.collect::<Result<_, _>>()?;
+        let plan = Self { steps, reader };
         once(plan.targets().map(|target| target.place.clone()))?;
         plan.nests()?;
         Ok(plan)
@@ -193,33 +204,70 @@ fn names(hunk: &Hunk, cwd: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn step(hunk: Hunk, cwd: &Path) -> Result<Step, Refused> {
-    match hunk {
-        Hunk::Add { path, content } => {
-            Ok(Step { target: written(path, cwd)?, action: Action::Add { content } })
-        }
-        Hunk::Delete { path } => delete(path, cwd),
-        Hunk::Update { path, to, chunks } => {
-            let at = absolute(cwd, &path);
-            let wrong = |cause: String| Refused::ReadToUpdate { path: at.clone(), cause };
-            let before = text(&at).map_err(wrong)?;
-            let content = changed(&before, &chunks).map_err(|misfit| fits_not(misfit, &at))?;
-            let stays = to.as_ref().is_none_or(|to| absolute(cwd, to) == at);
-            let place = if stays { writable(&at)? } else { removable(&at)? };
-            let named = to.clone().filter(|_| stays).unwrap_or(path);
-            let target = Target { named, path: at, place, before: Before::Text(before) };
-            let to = to.filter(|_| !stays).map(|to| written(to, cwd)).transpose()?;
-            Ok(Step { target, action: Action::Update { content, to } })
-        }
-    }
+/// The files of a patch, as they are.
+struct Files<'a> {
+    cwd: &'a Path,
+    reader: &'a PlainFileReader,
 }
 
-fn delete(named: String, cwd: &Path) -> Result<Step, Refused> {
-    let path = absolute(cwd, &named);
-    let wrong = |cause: String| Refused::Read { path: path.clone(), cause };
-    let before = Before::Text(text(&path).map_err(wrong)?);
-    let place = removable(&path)?;
-    Ok(Step { target: Target { named, path, place, before }, action: Action::Delete })
+impl Files<'_> {
+    fn step(&self, hunk: Hunk) -> Result<Step, Refused> {
+        match hunk {
+            Hunk::Add { path, content } => {
+                Ok(Step { target: self.written(path)?, action: Action::Add { content } })
+            }
+            Hunk::Delete { path } => self.delete(path),
+            Hunk::Update { path, to, chunks } => {
+                let at = absolute(self.cwd, &path);
+                let wrong = |cause: String| Refused::ReadToUpdate { path: at.clone(), cause };
+                let before = text(self.reader, &at).map_err(wrong)?;
+                let content = changed(&before, &chunks).map_err(|misfit| fits_not(misfit, &at))?;
+                let stays = to.as_ref().is_none_or(|to| absolute(self.cwd, to) == at);
+                let place = if stays { self.writable(&at)? } else { self.removable(&at)? };
+                let named = to.clone().filter(|_| stays).unwrap_or(path);
+                let target = Target { named, path: at, place, before: Before::Text(before) };
+                let to = to.filter(|_| !stays).map(|to| self.written(to)).transpose()?;
+                Ok(Step { target, action: Action::Update { content, to } })
+            }
+        }
+    }
+
+    fn delete(&self, named: String) -> Result<Step, Refused> {
+        let path = absolute(self.cwd, &named);
+        let wrong = |cause: String| Refused::Read { path: path.clone(), cause };
+        let before = Before::Text(text(self.reader, &path).map_err(wrong)?);
+        let place = self.removable(&path)?;
+        Ok(Step { target: Target { named, path, place, before }, action: Action::Delete })
+    }
+
+    /// A file that will be written, new or old.
+    fn written(&self, named: String) -> Result<Target, Refused> {
+        let path = absolute(self.cwd, &named);
+        let place = self.writable(&path)?;
+        let before = before(self.reader, &place)
+            .map_err(|cause| Refused::Write { path: path.clone(), cause })?;
+        Ok(Target { named, path, place, before })
+    }
+
+    fn writable(&self, path: &Path) -> Result<PathBuf, Refused> {
+        let wrong = |cause: String| Refused::Write { path: path.to_owned(), cause };
+        let place = self.reader.resolve(path).map_err(|err| wrong(err.to_string()))?;
+        match fs::symlink_metadata(&place) {
+            // Opened, not asked: this also heeds what mode bits do not tell.
+            Ok(_) => match self.reader.probe_writing(&place) {
+                Ok(()) => Ok(place),
+                Err(err) => Err(wrong(err.to_string())),
+            },
+            Err(err) if err.kind() == io::ErrorKind::NotFound => foldable(place).map_err(wrong),
+            Err(err) => Err(wrong(err.to_string())),
+        }
+    }
+
+    fn removable(&self, path: &Path) -> Result<PathBuf, Refused> {
+        let wrong =
+            |err: PlainFileError| Refused::Read { path: path.to_owned(), cause: err.to_string() };
+        self.reader.resolve_entry(path).map_err(wrong)
+    }
 }
 
 fn fits_not(misfit: Misfit, path: &Path) -> Refused {
@@ -227,29 +275,6 @@ fn fits_not(misfit: Misfit, path: &Path) -> Refused {
     match misfit {
         Misfit::Context(context) => Refused::Context { path, context },
         Misfit::Lines(lines) => Refused::Lines { path, lines },
-    }
-}
-
-/// A file that will be written, new or old.
-fn written(named: String, cwd: &Path) -> Result<Target, Refused> {
-    let path = absolute(cwd, &named);
-    let place = writable(&path)?;
-    let before = before(&place).map_err(|cause| Refused::Write { path: path.clone(), cause })?;
-    Ok(Target { named, path, place, before })
-}
-
-fn writable(path: &Path) -> Result<PathBuf, Refused> {
-    let wrong = |cause: String| Refused::Write { path: path.to_owned(), cause };
-    let place = landing(path).map_err(|err| wrong(err.to_string()))?;
-    // Opened, not asked: this also heeds what mode bits do not tell.
-    match fs::metadata(&place) {
-        Ok(metadata) if !metadata.is_file() => Err(wrong(no_file(&place))),
-        Ok(_) => match fs::OpenOptions::new().write(true).open(&place) {
-            Ok(_) => Ok(place),
-            Err(err) => Err(wrong(err.to_string())),
-        },
-        Err(err) if err.kind() == io::ErrorKind::NotFound => foldable(place).map_err(wrong),
-        Err(err) => Err(wrong(err.to_string())),
     }
 }
 
@@ -261,35 +286,28 @@ fn foldable(place: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
-fn removable(path: &Path) -> Result<PathBuf, Refused> {
-    entry(path).map_err(|err| Refused::Read { path: path.to_owned(), cause: err.to_string() })
-}
-
 /// What a file holds that may be overwritten.
-pub(super) fn before(place: &Path) -> Result<Before, String> {
-    match fs::metadata(place) {
-        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Before::Nothing),
+pub(super) fn before(reader: &PlainFileReader, place: &Path) -> Result<Before, String> {
+    match reader.open(place) {
+        Ok(_) => Ok(text(reader, place).map_or(Before::Opaque, Before::Text)),
+        Err(PlainFileError::Io(err)) if err.kind() == io::ErrorKind::NotFound => {
+            Ok(Before::Nothing)
+        }
+        // It may be written without being read.
+        Err(PlainFileError::Io(err)) if err.kind() == io::ErrorKind::PermissionDenied => {
+            Ok(Before::Opaque)
+        }
         Err(err) => Err(err.to_string()),
-        Ok(metadata) if !metadata.is_file() => Err(no_file(place)),
-        Ok(_) => Ok(text(place).map_or(Before::Opaque, Before::Text)),
     }
 }
 
-/// The text of a plain file that is not too big; a pipe would never end.
-fn text(path: &Path) -> Result<String, String> {
-    let metadata = fs::metadata(path).map_err(|err| err.to_string())?;
-    if !metadata.is_file() {
-        return Err(no_file(path));
+/// The text of a plain file that is not too big.
+fn text(reader: &PlainFileReader, path: &Path) -> Result<String, String> {
+    match reader.read(path, MAX_BYTES) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|err| err.utf8_error().to_string()),
+        Err(PlainFileError::TooLong(most)) => {
+            Err(format!("it is longer than the {most} bytes that a patch may change"))
+        }
+        Err(err) => Err(err.to_string()),
     }
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(|err| err.to_string())?;
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|err| err.to_string())?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("it is longer than the {MAX_BYTES} bytes that a patch may change"));
-    }
-    String::from_utf8(bytes).map_err(|err| err.utf8_error().to_string())
-}
-
-fn no_file(path: &Path) -> String {
-    format!("path `{}` is not a file", path.display())
 }

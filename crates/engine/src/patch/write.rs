@@ -10,8 +10,8 @@ use bindery_sessions::plain::SEARCH;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::place::{entry, landing};
 use super::plan::{Action, Plan, Step, Target, before};
+use crate::plain_file::PlainFileError;
 
 /// Says whether a place, links followed, may be written.
 pub type Confine<'a> = dyn Fn(&Path) -> Result<(), Denied> + 'a;
@@ -65,7 +65,7 @@ impl Plan {
         };
         let mut done = Done::default();
         for step in &self.steps {
-            fresh(step, confine).map_err(|(target, cause)| halted(target, cause, &done))?;
+            self.fresh(step, confine).map_err(|(target, cause)| halted(target, cause, &done))?;
         }
         for step in &self.steps {
             carry_out(step, &mut done)
@@ -74,33 +74,41 @@ impl Plan {
         }
         Ok(done)
     }
-}
 
-fn fresh<'a>(step: &'a Step, confine: &Confine<'_>) -> Result<(), (&'a Target, String)> {
-    let target = &step.target;
-    let (place, to) = match &step.action {
-        Action::Add { .. } | Action::Update { to: None, .. } => (landing(&target.path), None),
-        Action::Delete => (entry(&target.path), None),
-        Action::Update { to: Some(to), .. } => (entry(&target.path), Some(to)),
-    };
-    unmoved(target, place, confine).map_err(|cause| (target, cause))?;
-    match to {
-        None => Ok(()),
-        Some(to) => unmoved(to, landing(&to.path), confine).map_err(|cause| (to, cause)),
+    fn fresh<'a>(&self, step: &'a Step, confine: &Confine<'_>) -> Result<(), (&'a Target, String)> {
+        let target = &step.target;
+        let reader = &self.reader;
+        let (place, to) = match &step.action {
+            Action::Add { .. } | Action::Update { to: None, .. } => {
+                (reader.resolve(&target.path), None)
+            }
+            Action::Delete => (reader.resolve_entry(&target.path), None),
+            Action::Update { to: Some(to), .. } => (reader.resolve_entry(&target.path), Some(to)),
+        };
+        self.unmoved(target, place, confine).map_err(|cause| (target, cause))?;
+        match to {
+            None => Ok(()),
+            Some(to) => {
+                let place = reader.resolve(&to.path);
+                self.unmoved(to, place, confine).map_err(|cause| (to, cause))
+            }
+        }
     }
-}
 
-fn unmoved(
-    target: &Target,
-    place: io::Result<PathBuf>,
-    confine: &Confine<'_>,
-) -> Result<(), String> {
-    let place = place.map_err(|err| err.to_string())?;
-    confine(&place).map_err(|denied| denied.why)?;
-    if place != target.place || before(&target.path)? != target.before {
-        return Err("it changed after the patch was checked; read it and patch again".to_owned());
+    fn unmoved(
+        &self,
+        target: &Target,
+        place: Result<PathBuf, PlainFileError>,
+        confine: &Confine<'_>,
+    ) -> Result<(), String> {
+        let place = place.map_err(|err| err.to_string())?;
+        confine(&place).map_err(|denied| denied.why)?;
+        if place != target.place || before(&self.reader, &target.path)? != target.before {
+            let why = "it changed after the patch was checked; read it and patch again";
+            return Err(why.to_owned());
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn carry_out<'a>(step: &'a Step, done: &mut Done) -> Result<(), (&'a Target, io::Error)> {

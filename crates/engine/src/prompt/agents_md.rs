@@ -8,11 +8,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use bindery_sessions::plain;
-use rustix::fs::OFlags;
-
 use super::section::{Section, SectionKind};
 use crate::config::{Config, ProjectSettings, Trust};
+use crate::plain_file::PlainFileReader;
 
 /// How the block begins.
 pub(super) const HEADING: &str = "# AGENTS.md instructions";
@@ -36,7 +34,7 @@ pub struct Documents {
     pub global: Option<Document>,
     /// The project's, from its root to the folder, as they are.
     pub project: Vec<Document>,
-    /// Files that the budget cut or left out, or that lead out of the project.
+    /// Files that the budget cut or left out, that lead out of the project or are hidden.
     pub cut: Vec<PathBuf>,
 }
 
@@ -53,7 +51,8 @@ pub struct Document {
 pub fn gather(config: &Config, cwd: &Path) -> Documents {
     let mut found = Documents { global: global(&config.home.codex), ..Documents::default() };
     if config.trust != Trust::Untrusted {
-        project(&config.project, cwd, &mut found);
+        let hidden = config.hidden.clone().except([cwd.to_owned()]);
+        project(&config.project, cwd, &PlainFileReader::hiding(hidden), &mut found);
     }
     found
 }
@@ -111,7 +110,12 @@ fn global(home: &Path) -> Option<Document> {
 }
 
 /// The project's files from its root to the folder, one a folder, as far as the budget goes.
-fn project(settings: &ProjectSettings, cwd: &Path, found: &mut Documents) {
+fn project(
+    settings: &ProjectSettings,
+    cwd: &Path,
+    reader: &PlainFileReader,
+    found: &mut Documents,
+) {
     let mut left = settings.doc_max_bytes;
     if left == 0 {
         return;
@@ -122,7 +126,7 @@ fn project(settings: &ProjectSettings, cwd: &Path, found: &mut Documents) {
             found.cut.push(path);
             continue;
         }
-        let Some((bytes, whole)) = read_below(&root, &path, left) else {
+        let Some((bytes, whole)) = read_below(reader, &root, &path, left) else {
             found.cut.push(path);
             continue;
         };
@@ -162,18 +166,21 @@ fn in_folder(settings: &ProjectSettings, folder: &Path) -> Option<PathBuf> {
 
 /// The same of a project's file. A link may lead elsewhere in the project and nowhere else: a
 /// repository, or a command, could have the engine read its own environment to the model.
-fn read_below(root: &Path, path: &Path, most: u64) -> Option<(Vec<u8>, bool)> {
-    let (root, real) = (root.canonicalize().ok()?, path.canonicalize().ok()?);
-    let opened = plain::open_below(&root, &real, OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
-    let file = File::from(opened);
-    file.metadata().ok()?.is_file().then(|| read_from(file, most))?
+fn read_below(
+    reader: &PlainFileReader,
+    root: &Path,
+    path: &Path,
+    most: u64,
+) -> Option<(Vec<u8>, bool)> {
+    let (root, place) = (root.canonicalize().ok()?, reader.resolve(path).ok()?);
+    // By its place: a link that is put there meanwhile is not followed.
+    let file = place.starts_with(&root).then(|| reader.open_place(&place).ok())??;
+    read_from(file, most)
 }
 
 /// At most so many bytes of a file, and whether that is all of it.
 fn read(path: &Path, most: u64) -> Option<(Vec<u8>, bool)> {
-    // Opening a pipe would wait for somebody to write into it.
-    let file = path.is_file().then(|| File::open(path).ok())??;
-    read_from(file, most)
+    read_from(PlainFileReader::default().open(path).ok()?, most)
 }
 
 fn read_from(file: File, most: u64) -> Option<(Vec<u8>, bool)> {

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::item::{Content, Message, Role};
+use crate::plain_file::{PlainFileError, PlainFileReader};
 
 /// One piece of what a user says, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,13 +169,12 @@ fn data_url(path: &Path, shrink: Shrink<'_>) -> Result<String, AttachError> {
 
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, AttachError> {
     let unreadable = |source| AttachError::Unreadable { path: path.to_owned(), source };
-    let meta = std::fs::metadata(path).map_err(unreadable)?;
-    if !meta.is_file() {
-        return Err(unreadable(std::io::Error::other("it is not a file")));
-    }
-    let bytes = meta.len();
-    if bytes > most {
-        return Err(AttachError::TooLong { path: path.to_owned(), bytes, most });
-    }
-    std::fs::read(path).map_err(unreadable)
+    PlainFileReader::default().read(path, most).map_err(|error| match error {
+        PlainFileError::TooLong(_) => {
+            let bytes = path.metadata().map_or(most + 1, |meta| meta.len());
+            AttachError::TooLong { path: path.to_owned(), bytes, most }
+        }
+        PlainFileError::NotPlain(_) => unreadable(std::io::Error::other("it is not a file")),
+        other => unreadable(other.into()),
+    })
 }

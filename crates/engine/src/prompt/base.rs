@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::config::{BaseKind, Config, ConfigError, ExecTool, ModelEntry, PatchTool};
+use crate::plain_file::PlainFileReader;
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +57,9 @@ pub fn base(entry: &ModelEntry, mode: Mode) -> String {
     blocks.iter().map(|block| block.trim_end()).collect::<Vec<_>>().join("\n\n")
 }
 
+/// The longest prompt of a user's own.
+const MOST_BYTES: u64 = 4 << 20;
+
 /// A base prompt and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
@@ -71,7 +75,9 @@ pub fn chosen(config: &Config, entry: &ModelEntry, mode: Mode) -> Result<Base, C
         return Ok(Base { text: base(entry, mode), source: None });
     };
     let unreadable = |source| ConfigError::Unreadable { path: path.clone(), source };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let text = PlainFileReader::default()
+        .read_text(path, MOST_BYTES)
+        .map_err(|error| unreadable(error.into()))?;
     match text.trim() {
         // A file that says nothing is an accident, not a wish.
         "" => Err(unreadable(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"))),

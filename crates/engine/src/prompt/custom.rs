@@ -9,6 +9,8 @@ mod arguments;
 
 use std::path::{Path, PathBuf};
 
+use crate::plain_file::PlainFileReader;
+
 use serde::Serialize;
 
 /// A text of the user's.
@@ -102,11 +104,10 @@ pub fn list(folder: &Path) -> Vec<CustomPrompt> {
 
 fn read(path: PathBuf) -> Option<CustomPrompt> {
     let is_markdown = path.extension()?.to_str()?.eq_ignore_ascii_case("md");
-    let meta = std::fs::metadata(&path).ok()?;
-    if !is_markdown || !meta.is_file() || meta.len() > MOST {
+    if !is_markdown {
         return None;
     }
-    let text = std::fs::read_to_string(&path).ok()?;
+    let text = PlainFileReader::default().read_text(&path, MOST).ok()?;
     Some(parse(path.file_stem()?.to_str()?, path.clone(), &text))
 }
 

@@ -10,6 +10,7 @@ use toml_edit::{Array, ArrayOfTables, Item, Table, value};
 
 use super::script;
 use crate::config::edit_settings_file;
+use crate::plain_file::{PlainFileError, PlainFileReader};
 
 /// Programs that can do anything, so that allowing them allows everything.
 const BROAD: [&str; 41] = [
@@ -220,12 +221,12 @@ impl Token {
 
 /// A file's text; none if it is not there.
 fn read(file: &Path) -> Result<Option<String>, String> {
-    match fs::metadata(file) {
-        Ok(about) if about.len() > MOST => return Err("it is too large".to_owned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        _ => {}
+    match PlainFileReader::default().read_text(file, MOST) {
+        Ok(text) => Ok(Some(text)),
+        Err(PlainFileError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(PlainFileError::TooLong(_)) => Err("it is too large".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
-    fs::read_to_string(file).map(Some).map_err(|error| error.to_string())
 }
 
 /// What could be allowed for good: the model's wish if it fits, else the one command as it is.

@@ -34,6 +34,13 @@ pub(super) fn script_argument(argv: &[String]) -> Option<&str> {
     (named && matches!(flag.as_str(), "-c" | "-lc")).then_some(script.as_str())
 }
 
+/// The plain commands of a shell call within a script, however deep.
+pub(super) fn nested_commands(argv: &[String]) -> Vec<Vec<String>> {
+    let commands = script_argument(argv).and_then(plain).unwrap_or_default();
+    let deeper: Vec<_> = commands.iter().flat_map(|command| nested_commands(command)).collect();
+    commands.into_iter().chain(deeper).collect()
+}
+
 /// The last part of a program's path.
 pub(super) fn name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)

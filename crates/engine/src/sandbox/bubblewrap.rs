@@ -34,7 +34,8 @@ impl Outer<'_> {
     pub(super) fn wrap(&self, cwd: &Path, plan: &Plan, helper: &Path) -> Vec<OsString> {
         let mut argv = self.arguments(plan.network == NetworkAccess::Host);
         let mut emptied = Vec::new();
-        for (path, view) in views(&plan.roots, &plan.protect, &plan.hidden) {
+        let read_only = plan.protect.iter().chain(&plan.shown).cloned();
+        for (path, view) in views(&plan.roots, read_only, &plan.hidden) {
             match view {
                 View::Writable => two(&mut argv, "--bind", &path, &path),
                 View::ReadOnly => two(&mut argv, "--ro-bind", &path, &path),

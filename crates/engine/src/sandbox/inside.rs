@@ -71,6 +71,8 @@ struct Limits {
     protect: Vec<PathBuf>,
     /// What is not to be seen.
     hidden: Vec<PathBuf>,
+    /// What of it is.
+    shown: Vec<PathBuf>,
     network: NetworkAccess,
     /// The command gets a `/proc` of its own.
     own_proc: bool,
@@ -103,6 +105,7 @@ impl Limits {
             roots: plan.roots.clone(),
             protect: plan.protect.clone(),
             hidden: plan.hidden.clone(),
+            shown: plan.shown.clone(),
             network: plan.network.clone(),
             own_proc: false,
             take_terminal: plan.tty,
@@ -143,6 +146,7 @@ impl Limits {
         argv.extend(named("--root", self.roots));
         argv.extend(named("--protect", self.protect));
         argv.extend(named("--hide", self.hidden));
+        argv.extend(named("--show", self.shown));
         argv.push("--".into());
         argv.extend(self.argv);
         argv
@@ -162,6 +166,7 @@ impl Limits {
             roots: Vec::new(),
             protect: Vec::new(),
             hidden: Vec::new(),
+            shown: Vec::new(),
             network: NetworkAccess::Closed,
             own_proc: false,
             take_terminal: false,
@@ -179,6 +184,7 @@ impl Limits {
                 Some("--root") => limits.roots.push(path()?),
                 Some("--protect") => limits.protect.push(path()?),
                 Some("--hide") => limits.hidden.push(path()?),
+                Some("--show") => limits.shown.push(path()?),
                 Some("--") => {
                     limits.argv = arguments.collect();
                     return Ok(limits);
@@ -241,6 +247,7 @@ mod tests {
             roots: vec!["/a b".into(), "--network".into()],
             protect: vec!["/a b/.git".into()],
             hidden: vec!["/--".into()],
+            shown: vec!["/--/own".into()],
             network: NetworkAccess::Bridged("/s".into()),
             own_proc: true,
             take_terminal: true,

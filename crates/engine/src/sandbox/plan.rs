@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::exec::Command;
 
 use super::SandboxError;
+use super::hidden::{HiddenPaths, ResolvedHiddenPaths};
 use super::placeholder::{Placeholder, Site};
 use super::roots::WritableRoots;
 
@@ -16,6 +17,8 @@ pub(super) struct Plan {
     pub(super) protect: Vec<PathBuf>,
     /// Links resolved; all of them exist.
     pub(super) hidden: Vec<PathBuf>,
+    /// Seen, though not writable, in what is hidden.
+    pub(super) shown: Vec<PathBuf>,
     pub(super) network: NetworkAccess,
     pub(super) tty: bool,
     /// Folders made so that nothing else can be made in their place.
@@ -48,6 +51,7 @@ impl Plan {
             roots: Vec::new(),
             protect: Vec::new(),
             hidden: Vec::new(),
+            shown: Vec::new(),
             network: NetworkAccess::Closed,
             tty: false,
             placeholders: Vec::new(),
@@ -59,7 +63,7 @@ impl Plan {
         command: &Command,
         network: NetworkAccess,
         roots: &WritableRoots,
-        hidden: &[PathBuf],
+        hidden: &HiddenPaths,
         mounts: bool,
     ) -> Result<Self, SandboxError> {
         let mut plan = Self {
@@ -85,14 +89,31 @@ impl Plan {
 
     /// Hides what is there. What lies in a hidden folder is gone with it: nothing can be mounted
     /// over it.
-    fn hide(&mut self, paths: &[PathBuf]) {
-        let mut paths: Vec<_> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        paths.sort();
-        for path in paths {
+    fn hide(&mut self, paths: &HiddenPaths) {
+        let mut paths = paths.resolve();
+        for list in [&mut paths.hidden, &mut paths.shown] {
+            list.retain(|path| path.exists());
+            list.sort();
+        }
+        self.shown = paths.shown;
+        for path in paths.hidden {
             if !self.is_hidden(&path) {
                 self.hidden.push(path);
             }
         }
+        // All else is seen anyway, and what a root holds must stay writable.
+        let around = |shown: &Path, paths: &[PathBuf]| {
+            let around = paths.iter().filter(|path| shown.starts_with(path) && *path != shown);
+            around.map(|path| path.components().count()).max()
+        };
+        let (hidden, roots) = (&self.hidden, &self.roots);
+        self.shown.retain(|shown| {
+            let in_hidden = around(shown, hidden);
+            in_hidden.is_some()
+                && around(shown, roots) <= in_hidden
+                && !hidden.contains(shown)
+                && !roots.contains(shown)
+        });
     }
 
     /// A folder that is hidden, or in a hidden one and no root, cannot be run in.
@@ -106,12 +127,10 @@ impl Plan {
         }
     }
 
-    /// Whether it lies in a hidden folder, and in no root within that folder.
+    /// Whether it lies in a hidden folder, and in nothing within that folder that is seen.
     fn is_hidden(&self, path: &Path) -> bool {
-        let hides = |folder: &&PathBuf| path.starts_with(folder);
-        self.hidden.iter().filter(hides).any(|folder| {
-            !self.roots.iter().any(|root| root.starts_with(folder) && path.starts_with(root))
-        })
+        let seen = self.roots.iter().chain(&self.shown).cloned().collect();
+        ResolvedHiddenPaths { hidden: self.hidden.clone(), shown: seen }.hides(path)
     }
 
     fn protect_by_mount(&mut self, path: PathBuf) -> Result<(), SandboxError> {
@@ -129,14 +148,14 @@ impl Plan {
 /// Every path with its view, outer ones first: what is deeper lies over what holds it.
 pub(super) fn views(
     roots: &[PathBuf],
-    protect: &[PathBuf],
+    read_only: impl IntoIterator<Item = PathBuf>,
     hidden: &[PathBuf],
 ) -> Vec<(PathBuf, View)> {
     let of = |paths: &[PathBuf], view| -> Vec<_> {
         paths.iter().map(|path| (path.clone(), view)).collect()
     };
     let mut views = of(roots, View::Writable);
-    views.extend(of(protect, View::ReadOnly));
+    views.extend(read_only.into_iter().map(|path| (path, View::ReadOnly)));
     views.extend(of(hidden, View::Hidden));
     views.sort();
     views
@@ -155,9 +174,17 @@ mod tests {
             std::fs::create_dir_all(at(folder)).unwrap();
         }
         let mut plan = Plan { roots: vec![at("data/work")], ..Plan::nothing() };
-        let named = ["data/workers/w", "data", "data/work/keys", "data/none"].map(at);
-        plan.hide(&named);
+        let named = ["data/workers/w", "data", "data/work/keys", "data/none"].map(at).to_vec();
+        let shown = ["data/workers/w", "data/work/keys/mine", "data/work", "data/none", "free"];
+        for folder in ["data/workers/w/log", "data/work/keys/mine", "free"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        plan.hide(&HiddenPaths::new(named.clone()).except(shown.map(at)));
         // A root stays visible in a hidden folder, so what is hidden in the root is told apart.
+        assert_eq!(plan.hidden, [at("data"), at("data/work/keys"), at("data/workers/w")]);
+        assert_eq!(plan.shown, [at("data/work/keys/mine")]);
+        plan.hidden.clear();
+        plan.hide(&HiddenPaths::new(named));
         assert_eq!(plan.hidden, [at("data"), at("data/work/keys")]);
     }
 }

@@ -1,18 +1,13 @@
 //! Places in writable folders that stay read-only: from them programs are run later, or rules and
 //! secrets are read. Commands, patches and the text for the model all go by this list.
 
-use std::collections::VecDeque;
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use super::nested::{NESTED, is_git_folder, nested};
 use crate::git::{self, MOST_BYTES, text};
 
 /// Entries of a writable folder, whether they are there or could be made.
 pub const PROTECTED: [&str; 5] = [".git", ".codex", ".agents", ".bindery", ".aws"];
-
-/// Of these, the ones that are protected at any depth where they are there: a repository or a
-/// project can lie within another.
-const NESTED: [&str; 4] = [".git", ".codex", ".agents", ".bindery"];
 
 /// Entries of the user's home, should it be writable as a whole.
 #[rustfmt::skip]
@@ -23,14 +18,6 @@ const IN_HOME: [&str; 27] = [
     ".config/systemd", ".docker", ".gitconfig", ".gnupg", ".kube", ".local/bin", ".netrc",
     ".npmrc", ".pam_environment", ".profile", ".ssh", ".zlogin", ".zprofile", ".zshenv", ".zshrc",
 ];
-
-/// How deep nested repositories are looked for, and in how many folders at most. Deeper ones are
-/// not protected from commands.
-const MOST_DEPTH: usize = 4;
-const MOST_FOLDERS: usize = 20_000;
-
-/// Never looked through: it holds copies of published packages.
-const SKIPPED: &str = "node_modules";
 
 /// What is protected in a writable folder.
 pub(super) fn in_root(root: &Path) -> Vec<PathBuf> {
@@ -81,43 +68,8 @@ fn is_protected_in_home(root: &Path, file: &Path) -> bool {
     IN_HOME.iter().chain(&PROTECTED).any(|name| file.starts_with(home.join(name)))
 }
 
-/// Repositories and projects below a folder, the nearest first.
-fn nested(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = VecDeque::from([(root.to_owned(), 0)]);
-    let mut seen = 0;
-    while let Some((folder, depth)) = open.pop_front() {
-        seen += 1;
-        if seen > MOST_FOLDERS {
-            break;
-        }
-        if is_git_folder(&folder) {
-            found.push(folder);
-            continue;
-        }
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if depth > 0 && NESTED.iter().any(|known| name.eq_ignore_ascii_case(known)) {
-                // A link cannot be protected itself; what it leads to is.
-                let link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-                let path = entry.path();
-                found.extend(if link { path.canonicalize().ok() } else { Some(path) });
-            } else if is_folder && depth < MOST_DEPTH && name != SKIPPED && name != ".git" {
-                open.push_back((entry.path(), depth + 1));
-            }
-        }
-    }
-    found
-}
-
-/// A repository without a working tree has git's own files in the folder itself.
-fn is_git_folder(folder: &Path) -> bool {
-    folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir()
-}
-
 /// Where a `.git` leads: through a link, as a file of a worktree or of a submodule, to what
-/// worktrees share, and to the hooks that the configuration names.
+/// worktrees share, to files that the configuration includes, and to the hooks that it names.
 fn behind(entry: &Path) -> Vec<PathBuf> {
     let Some(worktree) = entry.parent() else { return Vec::new() };
     let Ok(real) = entry.canonicalize() else { return Vec::new() };
@@ -132,11 +84,20 @@ fn behind(entry: &Path) -> Vec<PathBuf> {
         .and_then(|common| folder.join(common.trim()).canonicalize().ok());
     let config = common.as_deref().unwrap_or(&folder).join("config");
     places.extend(common);
-    for config in [config, folder.join("config.worktree")] {
-        let named = text(&config, MOST_BYTES).into_iter().flat_map(|text| hooks_folders(&text));
-        places.extend(named.map(|hooks| lexical(&worktree.join(hooks))));
-    }
+    places.extend(configured([config, folder.join("config.worktree")], worktree));
     places
+}
+
+/// Files and folders that git's configuration names for a working tree: that of its repository, of
+/// the user and of the system. All conditions count as met.
+fn configured(files: [PathBuf; 2], worktree: &Path) -> Vec<PathBuf> {
+    let home = home();
+    let files = files.into_iter().chain(git::shared_files(home.as_deref()));
+    let reach = git::ConfigReach::of(files, home.as_deref());
+    let named = reach.hooks.into_iter().map(|hooks| worktree.join(hooks)).chain(reach.included);
+    // Both where it is named and where that leads, should there be a link on the way.
+    let places = named.map(|path| lexical(&path));
+    places.flat_map(|path| [path.canonicalize().ok(), Some(path)]).flatten().collect()
 }
 
 /// The folder that a `.git` file names.
@@ -144,13 +105,6 @@ fn named_in(file: &Path, worktree: &Path) -> Option<PathBuf> {
     let text = text(file, MOST_BYTES)?;
     let named = text.lines().next()?.strip_prefix("gitdir:")?.trim();
     worktree.join(named).canonicalize().ok()
-}
-
-/// Values of `core.hooksPath`.
-fn hooks_folders(config: &str) -> Vec<PathBuf> {
-    let values = git::values(config, "core", "hookspath").into_iter();
-    let below_home = |value: &str| Some(home()?.join(value.strip_prefix("~/")?));
-    values.map(|value| below_home(&value).unwrap_or_else(|| PathBuf::from(value))).collect()
 }
 
 /// A path without `.` and `..`. What it names may not be there, so links are not followed.

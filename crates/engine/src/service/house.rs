@@ -21,6 +21,7 @@ use crate::guard::{Fenced, Guard, NoFence};
 use crate::mcp;
 use crate::model::{self, Clients};
 use crate::prompt::agents_md;
+use crate::sandbox::HiddenPaths;
 use crate::thread::{Approval, Sandbox, Standing};
 
 /// Makes threads from `config.toml`, ours and Codex's, and from what was said at the start.
@@ -30,8 +31,8 @@ pub struct House {
     overrides: Vec<(String, toml::Value)>,
     /// The program that puts commands into a sandbox.
     helper: Option<PathBuf>,
-    /// Files and folders that commands do not see.
-    hidden: Vec<PathBuf>,
+    /// Files and folders that neither commands see nor tools read for the model.
+    hidden: HiddenPaths,
     without_rules: bool,
     bound: Option<SandboxBound>,
     clients: Clients,
@@ -63,7 +64,7 @@ impl House {
             home,
             overrides,
             helper: None,
-            hidden: Vec::new(),
+            hidden: HiddenPaths::default(),
             without_rules: false,
             bound: None,
             clients: Clients::default(),
@@ -78,10 +79,11 @@ impl House {
         Self { helper: Some(helper), ..self }
     }
 
-    /// Hides files and folders from sandboxed commands, such as the keys of whoever started this.
+    /// Hides files and folders from sandboxed commands and from the model's tools, such as the keys
+    /// of whoever started this.
     #[must_use]
-    pub fn hiding(self, hidden: Vec<PathBuf>) -> Self {
-        Self { hidden, ..self }
+    pub fn hiding(self, hidden: impl Into<HiddenPaths>) -> Self {
+        Self { hidden: hidden.into(), ..self }
     }
 
     /// Leaves the rules about commands unread, the user's own and Codex's.
@@ -115,7 +117,10 @@ impl House {
                     _ => (Arc::new(guard), Vec::new()),
                 }
             }
-            None => (Arc::new(NoFence::new(homes)), Vec::new()),
+            None => {
+                let guard = NoFence::new(homes).hiding(self.hidden.clone());
+                (Arc::new(guard), Vec::new())
+            }
         }
     }
 
@@ -151,11 +156,13 @@ impl House {
         for (key, value) in named {
             overrides.extend(value.clone().map(|value| (key.to_owned(), value.into())));
         }
-        Config::load(&self.home, &cwd, &overrides).map_err(|err| {
+        let mut config = Config::load(&self.home, &cwd, &overrides).map_err(|err| {
             let cause = std::error::Error::source(&err).map(|cause| format!(": {cause}"));
             let cause = cause.unwrap_or_default();
             Refused::invalid(format!("failed to load configuration: {err}{cause}"))
-        })
+        })?;
+        config.hidden = self.hidden.clone();
+        Ok(config)
     }
 }
 

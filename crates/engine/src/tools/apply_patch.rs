@@ -53,7 +53,8 @@ impl Tool for ApplyPatch {
 /// Applies a patch; gives what the model is told, be it of a failure.
 pub(super) async fn apply(id: &str, text: String, cwd: PathBuf, cx: &Cx) -> Result<String, Ended> {
     let begun_at = Instant::now();
-    let made = blocking(move || Plan::make(&text, &cwd)).await?;
+    let reader = cx.file_reader();
+    let made = blocking(move || Plan::make_with(&text, &cwd, reader)).await?;
     // A patch that does not fit is between the model and us: nobody else is told.
     let plan = made.map_err(|refused| Ended::text(refused.to_string()))?;
     let begun = cx.voice.begin(json!({

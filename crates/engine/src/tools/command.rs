@@ -12,12 +12,15 @@ use super::session::Watched;
 use super::{Cx, Ended};
 use crate::exec::{self, Deltas, Process, text};
 use crate::guard::{Asked, Decision};
-use crate::safety::ProgramSearch;
 use crate::safety::rules::is_broad;
+use crate::safety::{ProgramIdentity, ProgramSearch};
 use crate::turn::voice::{Begun, Voice};
 
 /// Bytes of live output that are told of one command; all of it is kept within its own bounds.
 const LIVE: usize = 1 << 20;
+
+/// Why a command does not run although a person said yes.
+const CHANGED: &str = "a file that it runs or names changed while it was asked about; ask again";
 
 /// A command that the model wants.
 #[derive(Clone, Debug)]
@@ -135,10 +138,14 @@ async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<bool, 
         proposed: wanted.prefix_rule.as_deref(),
         search: &search,
     };
+    let identify = || ProgramIdentity::of(&wanted.argv, &wanted.cwd, &search);
+    let runs = identify();
     let (reason, prefix, fenced) = match cx.guard.decide(&asked) {
         Decision::Allow { fenced } => return Ok(fenced),
         Decision::Forbid { reason } => return Err(Refused::Because(reason)),
-        Decision::Ask { fenced, .. } if cx.session.is_allowed(wanted, fenced, &search) => {
+        Decision::Ask { fenced, .. }
+            if cx.session.is_allowed(wanted, fenced, &search, runs.as_ref()) =>
+        {
             return Ok(fenced);
         }
         Decision::Ask { reason, prefix, fenced } => (reason, prefix, fenced),
@@ -151,10 +158,16 @@ async fn allow(wanted: &Wanted, id: &str, shown: &str, cx: &Cx) -> Result<bool, 
         reason: wanted.justification.as_deref().or(reason.as_deref()),
         rule: prefix.as_deref(),
     };
-    match approve::command(ask, cx).await {
+    let verdict = approve::command(ask, cx).await;
+    // The person was asked about what it ran then.
+    let is_yes = matches!(verdict, Verdict::Yes | Verdict::ForSession | Verdict::Always(_));
+    if is_yes && !fenced && identify() != runs {
+        return Err(Refused::Because(CHANGED.to_owned()));
+    }
+    match verdict {
         Verdict::Yes => Ok(fenced),
         Verdict::ForSession => {
-            cx.session.allow(wanted, fenced);
+            cx.session.allow(wanted, fenced, runs);
             Ok(fenced)
         }
         Verdict::Always(rule) => {

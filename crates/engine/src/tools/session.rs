@@ -12,7 +12,7 @@ use crate::diff::TurnDiff;
 use crate::exec::{self, Process, Processes};
 use crate::guard::policy;
 use crate::patch::{Done, Plan};
-use crate::safety::{ProgramSearch, script};
+use crate::safety::{ProgramIdentity, ProgramSearch, script};
 use crate::sandbox::KnownRoots;
 use crate::sandbox::environment::EnvironmentPolicy;
 use crate::thread::Standing;
@@ -40,7 +40,7 @@ struct State {
     diff: Option<Touched>,
     watched: HashMap<exec::Session, Watched>,
     /// With whether they run behind the fence: a yes to that is none to running without.
-    commands: HashSet<(Key, bool)>,
+    commands: HashMap<(Key, bool), Option<ProgramIdentity>>,
     prefixes: Vec<(Vec<String>, bool)>,
     places: HashSet<PathBuf>,
 }
@@ -134,9 +134,10 @@ impl Session {
         std::mem::take(&mut touched.news).then(|| touched.diff.text())
     }
 
-    /// A person said yes to this command for the whole thread.
-    pub(super) fn allow(&self, wanted: &Wanted, fenced: bool) {
-        self.lock().commands.insert((key(wanted), fenced));
+    /// A person said yes to this command for the whole thread, with what it ran when they were
+    /// asked.
+    pub(super) fn allow(&self, wanted: &Wanted, fenced: bool, runs: Option<ProgramIdentity>) {
+        self.lock().commands.insert((key(wanted), fenced), runs);
     }
 
     /// A person said yes to everything that begins with these words.
@@ -144,14 +145,22 @@ impl Session {
         self.lock().prefixes.push((prefix, fenced));
     }
 
-    /// Whether a person said yes to it before.
-    pub(super) fn is_allowed(&self, wanted: &Wanted, fenced: bool, search: &ProgramSearch) -> bool {
+    /// Whether a person said yes to it before. Without a fence it must run the same files as then;
+    /// where that is not known, it was no yes to what it runs now.
+    pub(super) fn is_allowed(
+        &self,
+        wanted: &Wanted,
+        fenced: bool,
+        search: &ProgramSearch,
+        runs: Option<&ProgramIdentity>,
+    ) -> bool {
         let state = self.lock();
         let covers = |given: bool| fenced || !given;
-        if [true, false]
-            .iter()
-            .any(|given| covers(*given) && state.commands.contains(&(key(wanted), *given)))
-        {
+        let same =
+            |known: &Option<ProgramIdentity>| fenced || (known.is_some() && known.as_ref() == runs);
+        let given = [true, false].into_iter().filter(|given| covers(*given));
+        let mut known = given.filter_map(|given| state.commands.get(&(key(wanted), given)));
+        if known.any(same) {
             return true;
         }
         let commands = script::commands(&wanted.argv);
@@ -248,7 +257,7 @@ mod tests {
             prefix_rule: None,
         };
         let search = ProgramSearch::default();
-        let allowed = |wanted: &Wanted, fenced| session.is_allowed(wanted, fenced, &search);
+        let allowed = |wanted: &Wanted, fenced| session.is_allowed(wanted, fenced, &search, None);
         assert!(allowed(&wanted("cargo test -p x"), true));
         assert!(!allowed(&wanted("cargo test -p x"), false), "not without a fence");
         for script in [

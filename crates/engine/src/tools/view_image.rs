@@ -62,8 +62,9 @@ impl Tool for ViewImage {
                 Some("original") => Detail::Original,
                 _ => Detail::High,
             };
-            let file = path.clone();
-            let read = tokio::task::spawn_blocking(move || Picture::read(&file, detail)).await;
+            let (file, reader) = (path.clone(), cx.file_reader());
+            let read = move || Picture::read(&file, detail, &reader);
+            let read = tokio::task::spawn_blocking(read).await;
             let picture = match read {
                 Ok(Ok(picture)) => picture,
                 Ok(Err(error)) => return Ended::text(format!("view_image failed: {error}")),

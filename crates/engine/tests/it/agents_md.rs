@@ -73,7 +73,8 @@ fn without_a_root_only_the_folder_counts() {
     place.write("loose/AGENTS.md", "above");
     place.write("loose/sub/AGENTS.md", "here");
     let cwd = place.root().join("loose/sub");
-    let documents = found(&place, cwd, &[]);
+    // A marker that nothing above the test's own folder has.
+    let documents = found(&place, cwd, &["project_root_markers=['.root-of-this-test']"]);
     let texts: Vec<_> = documents.project.iter().map(|doc| doc.text.as_str()).collect();
     assert_eq!(texts, ["here"]);
 }
@@ -237,4 +238,22 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
     std::fs::remove_dir(place.project().join("sub")).unwrap();
     symlink(place.root().join("outside"), place.project().join("sub")).unwrap();
     assert!(!text_in(&place, "sub", &[]).contains("shared"));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_hidden_is_no_instruction() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    place.write("project/private/notes.md", "secret");
+    place.write("project/sub/AGENTS.md", "seen");
+    let link = place.project().join("AGENTS.md");
+    symlink("private/notes.md", &link).unwrap();
+    let mut config = place.load(&[]).unwrap();
+    let all = bindery_engine::prompt::agents_md::gather(&config, &place.project().join("sub"));
+    assert_eq!(all.project.len(), 2, "{all:?}");
+    config.hidden = vec![place.project().join("private")].into();
+    let seen = bindery_engine::prompt::agents_md::gather(&config, &place.project().join("sub"));
+    assert_eq!(seen.project.len(), 1, "{seen:?}");
+    assert_eq!((seen.project[0].text.as_str(), seen.cut), ("seen", vec![link]));
 }

@@ -24,6 +24,12 @@ mod decisions;
 
 mod shell_words;
 
+mod hidden_paths;
+
+mod patch_race;
+
+mod session_approvals;
+
 mod hostile_git;
 
 mod protected_places;

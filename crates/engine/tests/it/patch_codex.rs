@@ -118,9 +118,13 @@ async fn theirs(scenario: &Scenario, lines: &mut Lines) -> (PathBuf, Came) {
     let diffs = lines.transcript()[begun..].iter().map(|line| &line["msg"]);
     let mut diffs = diffs.filter(|message| message["method"] == "turn/diff/updated");
     let diff = diffs.next_back().and_then(|message| message["params"]["diff"].as_str());
-    // For a moment the sandbox of another Codex has a `.git` beside the folder, which is a root then.
-    let name = cwd.file_name().unwrap().to_string_lossy();
-    let diff = anywhere(diff.unwrap_or_default(), &cwd).replace(&format!("/{name}/"), "/");
+    // A folder above may have a `.git`, and is the root of the paths then.
+    let mut diff = anywhere(diff.unwrap_or_default(), &cwd);
+    let above: Vec<_> = cwd.ancestors().skip(1).collect();
+    for folder in above.into_iter().rev() {
+        let below = cwd.strip_prefix(folder).unwrap().display().to_string();
+        diff = diff.replace(&format!("/{below}/"), "/");
+    }
     let came = Came { text: String::new(), files: files(&cwd), changes, diff };
     (cwd, came)
 }

@@ -185,7 +185,8 @@ async fn who_reviews_approvals_is_taken_and_told() {
 #[tokio::test]
 async fn a_clients_command_makes_neither_its_folder_nor_its_tmpdir_a_root() {
     let place = Place::with(SETTINGS);
-    let outside = tempfile::tempdir().unwrap();
+    // Not below the folder of temporary files, which may be a root.
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (service, mut peer) = served(&place).await;
     let policy = |roots: Value| json!({ "type": "workspaceWrite", "writableRoots": roots, "excludeSlashTmp": true });
     let mut exec = async |policy: Value| {
@@ -197,4 +198,57 @@ async fn a_clients_command_makes_neither_its_folder_nor_its_tmpdir_a_root() {
     assert!(!outside.path().join("made").exists());
     assert_eq!(exec(policy(json!([outside.path()]))).await, 0, "a root by name is one");
     service.stop().await;
+}
+
+#[tokio::test]
+async fn hooks_are_protected_however_the_configuration_names_them() {
+    let configs = [
+        ("[core]\n\thooksPath = tools/\\\nhooks\n", ""),
+        ("[core]\n\thooksPath = \"tools\"/hooks # here\n", ""),
+        ("[include]\n\tpath = ../shared\n", "[core]\nhooksPath = tools/hooks\n"),
+        ("[includeIf \"gitdir:~/nowhere/\"]\n\tpath = ../shared\n", "[core] hooksPath=tools/hooks"),
+    ];
+    for (config, shared) in configs {
+        let (_folder, root) = folder();
+        let files = [(".git/config", config), ("shared", shared)];
+        make(&root, &[".git", "tools/hooks"], &files);
+        assert_protected(&root, &["tools/hooks/pre-commit"]).await;
+    }
+}
+
+/// A file that is included can name a program as well as the configuration itself.
+#[tokio::test]
+async fn files_that_the_configuration_includes_are_protected() {
+    let (_folder, root) = folder();
+    let config = "[include]\n\tpath = ../shared/one\n\tpath = ../shared/two\n";
+    make(&root, &[".git", "shared"], &[(".git/config", config), ("shared/one", "[a]\nb=c\n")]);
+    assert_protected(&root, &["shared/two/x"]).await;
+    for sandbox in crate::sandbox::sandboxes() {
+        let text = "echo x > shared/one";
+        let command = Command { cwd: root.clone(), ..script(text) };
+        let ending = ran(sandbox.wrap(command, &workspace()).unwrap()).await;
+        assert_ne!(ending.exit_code, 0, "{:?}", sandbox.mechanism());
+        assert_eq!(fs::read_to_string(root.join("shared/one")).unwrap(), "[a]\nb=c\n");
+    }
+}
+
+#[tokio::test]
+async fn a_repository_stays_protected_however_deep_it_lies_or_is_moved() {
+    for sandbox in crate::sandbox::sandboxes() {
+        let (_folder, root) = folder();
+        let deep = "a/b/c/d/e/f";
+        make(&root, &["near/.git/hooks", "a/b/c/d/e/f/own/.git/hooks"], &[]);
+        let run = async |text: &str| {
+            let command = Command { cwd: root.clone(), ..script(text) };
+            ran(sandbox.wrap(command, &workspace()).unwrap()).await
+        };
+        let own = format!("{deep}/own/.git/hooks/x");
+        assert_ne!(run(&format!("echo x > {own}")).await.exit_code, 0);
+        // Where it can be moved it is found again; under Landlock it cannot.
+        let moved = run(&format!("mv near {deep}/far")).await.exit_code == 0;
+        assert_eq!(moved, *sandbox.mechanism() != Mechanism::Landlock);
+        let far = if moved { format!("{deep}/far") } else { "near".to_owned() };
+        assert_ne!(run(&format!("echo x > {far}/.git/hooks/x")).await.exit_code, 0);
+        assert!(!root.join(own).exists() && !root.join(far).join(".git/hooks/x").exists());
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use bindery_engine::safety::rules::{self, Rule, Token, Word};
 use bindery_engine::safety::{
@@ -364,5 +365,40 @@ proptest! {
                     prefix_rule(pattern=[\"rm\", \"-r\"], decision=\"prompt\")\n";
         let found = starlark::read(&text[..cut.min(text.len())]);
         prop_assert!(found.rules.iter().all(|rule| rule.decision != Word::Allow));
+    }
+}
+
+/// The name of a program within a script within a script is one that a command can have taken.
+#[test]
+fn a_program_in_a_nested_script_must_lie_out_of_reach_too() {
+    let project = tempfile::tempdir().unwrap();
+    let trojan = project.path().join("ls");
+    std::fs::write(&trojan, "").unwrap();
+    std::fs::set_permissions(&trojan, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = std::env::join_paths([project.path(), Path::new("/usr/bin"), Path::new("/bin")]);
+    let steered = ProgramSearch::new(Some(&path.unwrap()), &[project.path().to_owned()]);
+    let plain = ProgramSearch::new(Some("/usr/bin:/bin".as_ref()), &[project.path().to_owned()]);
+    let decided = |script: &[&str], search: &ProgramSearch| {
+        let argv: Vec<String> = script.iter().map(|word| (*word).to_owned()).collect();
+        decide(&Question {
+            argv: &argv,
+            policy: &Policy::FullAccess,
+            approval: ApprovalPolicy::Untrusted,
+            rules: &Rules::default(),
+            escalated: false,
+            sandboxed: true,
+            proposed: None,
+            search,
+        })
+    };
+    let scripts: [&[&str]; 4] = [
+        &["ls"],
+        &["bash", "-c", "ls"],
+        &["bash", "-lc", "bash -c ls"],
+        &["bash", "-lc", "true && bash -c 'cat x; ls'"],
+    ];
+    for script in scripts {
+        assert_eq!(decided(script, &plain), Decision::Allow { outside: true }, "{script:?}");
+        assert!(matches!(decided(script, &steered), Decision::Ask { .. }), "{script:?}");
     }
 }

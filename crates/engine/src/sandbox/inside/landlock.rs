@@ -8,6 +8,8 @@ use landlock::{
     RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use super::Limits;
+
 /// Older ones do not know about cutting a file short.
 const LEAST: ABI = ABI::V3;
 
@@ -38,11 +40,8 @@ pub(super) enum Stacked {
 }
 
 /// Where nothing else limits writing and seeing.
-pub(super) fn restrict(
-    roots: &[PathBuf],
-    protect: &[PathBuf],
-    hidden: &[PathBuf],
-) -> Result<(), String> {
+pub(super) fn restrict(limits: &Limits) -> Result<(), String> {
+    let Limits { roots, protect, hidden, shown, .. } = limits;
     let restricted = || -> Result<RulesetStatus, Box<dyn std::error::Error>> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -60,6 +59,9 @@ pub(super) fn restrict(
         if !hidden.is_empty() {
             // What is protected may be read.
             created = within(created, Path::new("/"), reading(), hidden)?;
+            for path in shown {
+                created = within(created, path, reading(), hidden)?;
+            }
         }
         Ok(created.restrict_self()?.ruleset)
     };

@@ -81,7 +81,7 @@ fn parent(layer: Layer) -> Option<i32> {
 fn restrict(limits: &Limits) -> Result<(), String> {
     set_no_new_privs(true).map_err(words)?;
     match limits.layer {
-        Layer::Landlock => landlock::restrict(&limits.roots, &limits.protect, &limits.hidden)?,
+        Layer::Landlock => landlock::restrict(limits)?,
         Layer::Bubblewrap | Layer::Namespaces => match landlock::stack(&limits.roots)? {
             Stacked::InForce | Stacked::Unknown => {}
         },

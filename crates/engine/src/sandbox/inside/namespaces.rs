@@ -130,19 +130,28 @@ fn pieces(limits: &Limits) -> Result<Vec<Piece>, String> {
         };
         Ok(Piece { path, view, tree, folder })
     };
-    views(&limits.roots, &limits.protect, &limits.hidden).into_iter().map(piece).collect()
+    let read_only = limits.protect.iter().chain(&limits.shown).cloned();
+    views(&limits.roots, read_only, &limits.hidden).into_iter().map(piece).collect()
 }
 
 impl Piece {
+    /// Makes something to mount it on.
+    fn make(&self) -> std::io::Result<()> {
+        if self.folder {
+            return fs::create_dir_all(&self.path);
+        }
+        self.path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(&self.path, "")
+    }
+
     fn place(&self) -> Result<(), String> {
         let Some(tree) = &self.tree else {
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
             return mount_at(&self.path, "tmpfs", flags, "mode=0755,size=64k");
         };
         // In a hidden folder, which is empty but can be written until the end.
-        if self.view == View::Writable && !self.path.exists() {
-            fs::create_dir_all(&self.path)
-                .map_err(|error| format!("`{}`: {error}", self.path.display()))?;
+        if self.view != View::Hidden && !self.path.exists() {
+            self.make().map_err(|error| format!("`{}`: {error}", self.path.display()))?;
         }
         attach(tree, &self.path)?;
         match self.view {

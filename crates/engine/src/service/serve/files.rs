@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{Refused, Served, done, read};
+use crate::plain_file::PlainFileReader;
 use crate::service::connection::LINE_LIMIT;
 
 /// The largest file that is read: in base64 it still fits a message.
@@ -76,12 +77,13 @@ fn path<'a>(path: &'a Option<PathBuf>, name: &str) -> Result<&'a Path, Refused> 
 }
 
 fn read_file(path: &Path) -> Result<Value, Refused> {
-    let size = path.metadata().map_err(Refused::internal)?.len();
+    let meta = path.metadata().map_err(Refused::internal)?;
+    let size = meta.len();
     if size > LARGEST {
         let why = format!("the file has {size} bytes, and {LARGEST} are the most");
         return Err(Refused::internal(why));
     }
-    let bytes = std::fs::read(path).map_err(Refused::internal)?;
+    let bytes = PlainFileReader::default().read(path, LARGEST).map_err(Refused::internal)?;
     Ok(json!({ "dataBase64": STANDARD.encode(bytes) }))
 }
 
