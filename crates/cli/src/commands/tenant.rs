@@ -115,7 +115,8 @@ impl Tenant {
         match &self.action {
             _ if !named && config.has_usual_data(env) => {
                 config.data = store_to_use(config.data, Config::usual_data_with(env, STORE))?;
-                eprintln!("using the server's data in {}", config.data.display());
+                let told = format!("using the server's data in {}\n", config.data.display());
+                std::io::stderr().write_all(told.as_bytes())?;
             }
             Action::Add { .. } => make_data(&config.data).map_err(hinted)?,
             _ => must_be_there(&config.data)?,

@@ -1,9 +1,9 @@
 //! JSON bodies that can be read in one way only: no object has a key twice, and no list stands
 //! where an object must be.
 //!
-//! Readers differ in which of two keys they take. A check that reads one and a worker that reads the
-//! other would disagree about what was asked for. A list would be read as an object's fields in the
-//! order in which our code happens to have them.
+//! Readers differ in which of two keys they take. A check that reads one and a worker that reads
+//! the other would disagree about what was asked for. A list would be read as an object's fields in
+//! the order in which our code happens to have them.
 
 use std::collections::BTreeSet;
 use std::fmt;

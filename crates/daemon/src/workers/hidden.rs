@@ -34,8 +34,8 @@ fn visibility(config: &Config, tenant: &Tenant, all: &[Tenant]) -> Visibility {
     Visibility { hidden, shown }
 }
 
-/// Roots and homes of other tenants outside of the data folder. Not where tenants share a folder, or
-/// one has been given the folder of another within its own.
+/// Roots and homes of other tenants outside of the data folder. Not where tenants share a folder,
+/// or one has been given the folder of another within its own.
 fn folders_of_others(config: &Config, tenant: &Tenant, all: &[Tenant]) -> Vec<PathBuf> {
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
     let folders = |tenant: &Tenant| {
