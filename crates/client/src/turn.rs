@@ -24,7 +24,7 @@ use std::time::Duration;
 use bindery_core::ids::{ThreadId, TurnId};
 use bindery_core::map::app_server_to_part::{Ledger, TurnContext, TurnMapper};
 use bindery_core::part::{Part, Warning};
-use bindery_core::wire::app_server::input::UserInput;
+use bindery_core::wire::app_server::input::{ResponseItem, UserInput};
 use bindery_core::wire::app_server::params::{TurnSettings, TurnStart};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
@@ -83,6 +83,11 @@ impl Default for Deadlines {
 pub struct TurnRequest {
     /// The thread; started, resumed or forked before.
     pub thread_id: ThreadId,
+    /// The turn that the caller takes for the thread's newest. If the thread is found to have
+    /// another, nothing is done.
+    pub after: Option<TurnId>,
+    /// Responses items that are put into the thread's history first.
+    pub inject: Vec<ResponseItem>,
     /// The user's words.
     pub input: Vec<UserInput>,
     /// Settings of the turn.
@@ -110,6 +115,8 @@ impl TurnRequest {
     pub fn new(thread_id: ThreadId, text: impl Into<String>) -> Self {
         Self {
             thread_id,
+            after: None,
+            inject: Vec::new(),
             input: vec![UserInput::text(text)],
             settings: TurnSettings::default(),
             model: None,
@@ -179,8 +186,17 @@ impl Turn {
             settings: request.settings,
         };
         let attached = server.attach(&thread_id).await?;
+        let board = server.switchboard();
+        let newest = board.newest_turn(&thread_id);
+        if request.after.is_some_and(|after| newest.is_some_and(|newest| newest != after)) {
+            return Err(Error::GoneOn { thread: thread_id.to_string() });
+        }
+        if !request.inject.is_empty() {
+            server.inject_items(&thread_id, request.inject).await?;
+        }
         let opened = server.open_turn(method, &params, request.deadlines.start).await?;
         let turn_id = opened.turn.id;
+        board.turn_begun(&thread_id, &turn_id);
         let mut context = TurnContext::new(thread_id.clone(), turn_id.clone());
         context.model = request.model;
         context.warnings = request.warnings;

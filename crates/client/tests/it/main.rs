@@ -3,6 +3,8 @@
 
 mod backend;
 
+mod branches;
+
 mod server;
 
 mod routing;

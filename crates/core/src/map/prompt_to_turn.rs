@@ -34,7 +34,7 @@ mod answers;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -63,6 +63,12 @@ pub struct PlanContext {
     pub cwd: Option<String>,
     /// Addresses that an earlier plan wanted, and what came of them.
     pub fetched: BTreeMap<String, Fetched>,
+    /// A thread that has gone on since the turn that the history ends with is not gone on with; see
+    /// [`TurnPlan::after`].
+    pub branches: bool,
+    /// Turns that the history shows only in part and that nobody goes on with: their messages
+    /// count as unknown to the thread.
+    pub without: BTreeSet<TurnId>,
 }
 
 impl Default for PlanContext {
@@ -74,6 +80,8 @@ impl Default for PlanContext {
             skills: BTreeMap::new(),
             cwd: None,
             fetched: BTreeMap::new(),
+            branches: true,
+            without: BTreeSet::new(),
         }
     }
 }
@@ -110,6 +118,13 @@ pub enum Fetched {
 pub struct TurnPlan {
     /// The thread.
     pub thread: ThreadChoice,
+    /// The turn that the history ends with. Has the thread to resume gone on since, then the caller
+    /// wants another answer, or has changed what was said: a copy that ends here goes on instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<TurnId>,
+    /// The thread is named by the history alone, which holds the conversation if the thread is gone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_history: bool,
     /// For `thread/start`, `thread/resume` or `thread/fork`, instructions included.
     pub thread_settings: ThreadSettings,
     /// Keep no session file (fresh and forked threads).
@@ -140,6 +155,12 @@ pub struct TurnPlan {
 }
 
 impl TurnPlan {
+    /// The turn of the history that waits for results of tools which the caller brings.
+    pub fn answered_turn(&self) -> Option<&TurnId> {
+        let result = |answer: &Continuation| matches!(answer, Continuation::ToolResult { .. });
+        self.after.as_ref().filter(|_| self.answers.iter().any(result))
+    }
+
     /// There are answers and nothing else: if no turn waits for them, there is nothing to run.
     pub fn only_answers(&self) -> bool {
         !self.answers.is_empty() && self.inject.is_empty() && self.input.is_empty()
@@ -264,7 +285,9 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
         settings::read(options, &own, instructions, &split.thread, &mut notes);
     Ok(TurnPlan {
         ephemeral: own.ephemeral,
+        from_history: own.thread_id.is_none() && context.thread == ThreadSource::History,
         thread: split.thread,
+        after: split.after,
         thread_settings,
         dynamic_tools,
         inject,

@@ -97,7 +97,9 @@ pub(super) fn context(thread: &ThreadRow) -> PlanContext {
         (None, None) => ThreadSource::Fresh,
         _ => ThreadSource::History,
     };
-    PlanContext { thread: source, cwd: Some(thread.cwd.clone()), ..PlanContext::default() }
+    let cwd = Some(thread.cwd.clone());
+    // Here a thread has a name of its own, and its caller forks it by that.
+    PlanContext { thread: source, cwd, branches: false, ..PlanContext::default() }
 }
 
 /// What a prompt adds to a turn that runs.
