@@ -36,8 +36,8 @@ use crate::tools::ToolSet;
 use crate::turn::{Adoption, Deadlines, Turn, TurnRequest};
 
 pub use self::answers::approval_answer;
-pub use self::input::{InputFilter, Unfiltered};
 use self::branch::{Replan, Stop};
+pub use self::input::{InputFilter, Unfiltered};
 use self::staff::Staff;
 use self::step::Parked;
 pub use self::step::Step;
@@ -353,8 +353,13 @@ impl LanguageModel {
         // A tool that the caller declares is the caller's, whatever we have under its name.
         let ours = ours.filter(|tool| names(std::slice::from_ref(tool)).is_disjoint(&declared));
         let tools: Vec<_> = plan.dynamic_tools.iter().cloned().chain(ours).collect();
-        let tools = (!tools.is_empty()).then_some(tools);
-        let start = ThreadStart { settings, ephemeral: plan.ephemeral, dynamic_tools: tools };
+        let start = ThreadStart {
+            settings,
+            ephemeral: plan.ephemeral,
+            dynamic_tools: (!tools.is_empty()).then_some(tools),
+            // A step ends when the response does that calls the caller's tools.
+            experimental_raw_events: !plan.dynamic_tools.is_empty(),
+        };
         self.settings.threads.start(&self.server, start).await
     }
 

@@ -292,7 +292,11 @@ impl State {
         }
         let passing = matches!(
             notification.body,
-            Body::NotShown(_) | Body::ThreadStarted(_) | Body::RequestResolved(_)
+            Body::NotShown(_)
+                | Body::ThreadStarted(_)
+                | Body::RequestResolved(_)
+                | Body::RawItem(_)
+                | Body::ResponseEnded
         );
         if passing || self.forgotten.contains(&thread) || self.ledgers.contains_key(&thread) {
             return;

@@ -5,6 +5,8 @@
 
 mod adopt;
 
+mod commands;
+
 mod drive;
 
 mod gap;
@@ -14,6 +16,8 @@ mod names;
 mod questions;
 
 mod reattach;
+
+mod response;
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -60,7 +64,8 @@ pub struct Deadlines {
     /// From a question to its answer; one that is not answered in time is refused.
     pub answer: Duration,
     /// With it, the stream pauses when an answer is left to its reader: so long after the last
-    /// question it gives `finish` with `tool-calls`, and goes on once the answers are there.
+    /// question it gives `finish` with `tool-calls`, and goes on once the answers are there. While
+    /// the model may still call more tools in the same response, it waits for the end of that.
     pub settle: Option<Duration>,
 }
 

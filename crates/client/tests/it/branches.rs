@@ -114,12 +114,8 @@ async fn a_message_changed_some_turns_back_goes_on_from_there() {
 
 async fn a_failed_turn_tried_again_is_told_once() {
     let failed = Step::status(400, "invalid_request_error", "no");
-    let stage = Stage::free(vec![
-        Reply::text("one"),
-        Reply::new([failed]),
-        Reply::text("two"),
-    ])
-    .await;
+    let stage =
+        Stage::free(vec![Reply::text("one"), Reply::new([failed]), Reply::text("two")]).await;
     let model = model(&stage);
     let first = call(&model, &[user("u1")]).await;
     let prompt = [user("u1"), kept(&first), user("u2")];
@@ -136,6 +132,7 @@ async fn answers_asked_for_at_once_do_not_wait_for_each_other() {
     let prompt = [user("u1"), kept(&first), user("u2")];
     let release = async {
         stage.model.wait_for_requests(3).await;
+        stage.model.open("go");
         stage.model.open("go");
     };
     let (a, b, ()) = tokio::join!(call(&model, &prompt), call(&model, &prompt), release);
@@ -192,7 +189,13 @@ async fn another_answer_to_a_tools_result_has_the_result_and_not_the_first_answe
     let asked = call_with(&model, &prompt, &tool()).await;
     let prompt = [&prompt[..], &[kept(&asked), result("12:00")]].concat();
     assert_eq!(text(&call_with(&model, &prompt, &tool()).await), "noon");
-    let told = ["user: u1", "assistant: hi", "user: u2", "call \"now\": \"{}\"", "output \"c1\": \"12:00\""];
+    let told = [
+        "user: u1",
+        "assistant: hi",
+        "user: u2",
+        "call \"now\": \"{}\"",
+        "output \"c1\": \"12:00\"",
+    ];
     assert_eq!(said(&stage), told);
     // The same again: the turn that asked is over, and has the answer that is not wanted.
     let again = call_with(&model, &prompt, &tool()).await;
@@ -214,9 +217,9 @@ async fn a_thread_that_is_gone_is_made_again_from_the_history() {
     let prompt = [user("u1"), answer, user("u2")];
     let told = call(&model(&stage), &prompt).await;
     assert_eq!(said(&stage), ["user: u1", "assistant: one", "user: u2"]);
-    let named = told.warnings.iter().any(|warning| {
-        matches!(warning, Warning::Compatibility { feature, .. } if feature == "thread")
-    });
+    let named = told.warnings.iter().any(
+        |warning| matches!(warning, Warning::Compatibility { feature, .. } if feature == "thread"),
+    );
     assert!(named, "{:?}", told.warnings);
     // Who names it by an option is told that there is none.
     let asked = json!({ "providerOptions": gone_option(&gone) });

@@ -5,6 +5,8 @@ mod backend;
 
 mod branches;
 
+mod answers;
+
 mod server;
 
 mod routing;

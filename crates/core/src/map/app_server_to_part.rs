@@ -142,6 +142,11 @@ impl TurnMapper {
         self.finished
     }
 
+    /// Whether the caller runs this tool.
+    pub fn is_declared(&self, namespace: Option<&str>, tool: &str) -> bool {
+        self.context.declared_tools.contains(&item::tool_name(namespace, tool))
+    }
+
     /// The thread's token totals so far, for the mapper of its next turn.
     pub fn ledger(&self) -> &Ledger {
         &self.context.ledger
@@ -321,6 +326,8 @@ impl TurnMapper {
             | Body::TurnStarted(_)
             | Body::TokenUsage(_)
             | Body::RequestResolved(_)
+            | Body::RawItem(_)
+            | Body::ResponseEnded
             | Body::NotShown(_) => {}
         }
     }

@@ -13,7 +13,7 @@ mod instructions;
 
 mod settings;
 
-mod tools;
+pub mod tools;
 
 mod file;
 
@@ -226,6 +226,11 @@ pub struct Download {
 pub enum PlanError {
     /// The prompt has no messages.
     EmptyPrompt,
+    /// A tool of the caller's has the name of one of Codex's own, which would be run instead.
+    ReservedTool {
+        /// The name.
+        name: String,
+    },
     /// Nothing in the prompt is new, or nothing of it can be carried.
     NothingToSend {
         /// What was left out on the way here.
@@ -238,13 +243,17 @@ impl PlanError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::EmptyPrompt => "empty_prompt",
+            Self::ReservedTool { .. } => "reserved_tool_name",
             Self::NothingToSend { .. } => "nothing_to_send",
         }
     }
 
     /// The next thing to try.
     pub fn hint(&self) -> Option<String> {
-        Some("end the prompt with a user message that has text or an image".to_owned())
+        Some(match self {
+            Self::ReservedTool { .. } => "give the tool another name".to_owned(),
+            _ => "end the prompt with a user message that has text or an image".to_owned(),
+        })
     }
 }
 
@@ -252,6 +261,9 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyPrompt => f.write_str("the prompt is empty"),
+            Self::ReservedTool { name } => {
+                write!(f, "Codex has a tool `{name}` of its own, and would run that instead")
+            }
             Self::NothingToSend { warnings } => {
                 f.write_str("the prompt has nothing to send")?;
                 warnings.iter().try_for_each(|warning| write!(f, "; {}", notes::in_words(warning)))
@@ -268,11 +280,19 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
         return Err(PlanError::EmptyPrompt);
     }
     let mut notes = Notes::new(context);
+    if let Some(name) = tools::reserved(options.tools.as_deref().unwrap_or_default()) {
+        return Err(PlanError::ReservedTool { name: name.to_owned() });
+    }
     let own = own::read(options.provider_options.as_ref(), &mut notes);
     let split = history::split(&options.prompt, &own, &mut notes);
     let instructions = instructions::read(&options.prompt, &own);
     let dynamic_tools = tools::declare(options.tools.as_deref().unwrap_or_default(), &mut notes);
     let answers = answers::collect(&split, &mut notes);
+    let from_history = own.thread_id.is_none() && context.thread == ThreadSource::History;
+    let news = tools::unknown_to(&split.marks, &dynamic_tools);
+    if let Some(news) = news.filter(|_| from_history && !own.fork && answers.is_empty()) {
+        return plan_afresh(options, context, &news);
+    }
     let mut inject = inject::items(&split, &own, &mut notes);
     let mut input = input::items(&split.latest, &own, &mut notes);
     check(&split, &inject, &input, &answers, &mut notes)?;
@@ -285,7 +305,7 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
         settings::read(options, &own, instructions, &split.thread, &mut notes);
     Ok(TurnPlan {
         ephemeral: own.ephemeral,
-        from_history: own.thread_id.is_none() && context.thread == ThreadSource::History,
+        from_history,
         thread: split.thread,
         after: split.after,
         thread_settings,
@@ -299,6 +319,24 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
         marks,
         raw_chunks: options.include_raw_chunks.unwrap_or(false),
     })
+}
+
+/// Codex takes tools at `thread/start` alone, so those that a thread does not know are declared to
+/// a new one, which is told the conversation.
+fn plan_afresh(
+    options: &CallOptions,
+    context: &PlanContext,
+    news: &str,
+) -> Result<TurnPlan, PlanError> {
+    let context = PlanContext { thread: ThreadSource::Fresh, ..context.clone() };
+    let mut plan = plan(options, &context)?;
+    let details = format!(
+        "{news}; Codex keeps the tools that a thread was started with, so the history goes on in a \
+         new thread, which is told all of it"
+    );
+    let feature = "tools".to_owned();
+    plan.warnings.insert(0, Warning::Compatibility { feature, details: Some(details) });
+    Ok(plan)
 }
 
 /// A plan must have something for the model to answer to.

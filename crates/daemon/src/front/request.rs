@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bindery_core::call::CallOptions;
+use bindery_core::call::{CallOptions, ResponseFormat};
+use bindery_core::open::Open;
 use bindery_core::settings;
 use bindery_core::spec::{PROVIDER_KEY, Spec};
 use serde::Deserialize;
@@ -128,6 +129,12 @@ impl CallRequest {
             metadata.insert(PROVIDER_KEY.to_owned(), own);
         }
         options
+    }
+
+    /// Whether the text of the answer is to be read as one value.
+    pub(super) fn wants_json(&self) -> bool {
+        let format = self.options.response_format.as_ref().and_then(Open::known);
+        matches!(format, Some(ResponseFormat::Json { .. }))
     }
 
     /// Refuses settings that are unknown or mistyped, and those in a place where nobody reads them.

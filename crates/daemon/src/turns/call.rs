@@ -28,7 +28,8 @@ pub(super) fn beginning(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadSta
     let options = CallOptions { prompt: Prompt::user("begin"), ..CallOptions::default() };
     let plan = plan(&within(tenant, thread, options)?, &context(thread))?;
     let tools = Some(plan.dynamic_tools).filter(|tools| !tools.is_empty());
-    Ok(ThreadStart { settings: plan.thread_settings, ephemeral: None, dynamic_tools: tools })
+    let settings = plan.thread_settings;
+    Ok(ThreadStart { settings, dynamic_tools: tools, ..ThreadStart::default() })
 }
 
 /// What Codex may not take from the files of the thread's project, as overrides of its settings.

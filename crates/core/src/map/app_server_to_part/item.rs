@@ -18,7 +18,9 @@ pub(super) fn started(mapper: &mut TurnMapper, note: &ItemNote, parts: &mut Vec<
         return;
     };
     match item {
-        ThreadItem::AgentMessage { .. } => mapper.runs.begin(&note.id, Channel::Message, parts),
+        ThreadItem::AgentMessage { phase, .. } => {
+            mapper.runs.begin_message(&note.id, phase.as_deref(), parts);
+        }
         ThreadItem::Plan { .. } => mapper.runs.begin(&note.id, Channel::Plan, parts),
         // A user message amid an answer means that the model was steered away from it.
         ThreadItem::UserMessage { .. } => mapper.runs.discard_open(parts),

@@ -136,9 +136,8 @@ fn carries(message: &Message, thread: &ThreadId) -> bool {
 
 /// The turn of the thread that a message is of: that of its last part which says so.
 fn turn_in(message: &Message, thread: &ThreadId) -> Option<TurnId> {
-    let of_thread = |metadata: &&Metadata| {
-        own::find_text(Some(metadata), "threadId") == Some(thread.as_str())
-    };
+    let of_thread =
+        |metadata: &&Metadata| own::find_text(Some(metadata), "threadId") == Some(thread.as_str());
     let mut parts = metadata_all(message).into_iter().rev().filter(of_thread);
     parts.find_map(|metadata| own::find_text(Some(metadata), "turnId")).map(TurnId::from)
 }
