@@ -13,7 +13,7 @@ mod instructions;
 
 mod settings;
 
-pub mod tools;
+mod tools;
 
 mod file;
 
@@ -47,6 +47,7 @@ use crate::part::Warning;
 use crate::wire::app_server::input::{ResponseItem, UserInput};
 use crate::wire::app_server::params::{ThreadSettings, TurnSettings};
 use notes::Notes;
+pub use tools::RESERVED;
 
 /// What the caller of [`plan`] knows beside the call.
 #[derive(Clone, Debug, PartialEq)]
@@ -282,6 +283,12 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
     let mut notes = Notes::new(context);
     if let Some(name) = tools::reserved(options.tools.as_deref().unwrap_or_default()) {
         return Err(PlanError::ReservedTool { name: name.to_owned() });
+    }
+    if options.replaced > 0 {
+        notes.compatibility(
+            "characters",
+            "half a surrogate pair is no character; it is sent as U+FFFD",
+        );
     }
     let own = own::read(options.provider_options.as_ref(), &mut notes);
     let split = history::split(&options.prompt, &own, &mut notes);
