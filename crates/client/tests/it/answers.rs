@@ -95,6 +95,9 @@ async fn a_stopped_turn_ends_its_command_and_leaves_those_of_earlier_turns() {
     let model = model(&stage);
     let first = step(&model, &call("serve", None)).await;
     assert_eq!(first.text(), "it runs");
+    // Left running on purpose: that is no failure.
+    let left = &first.results("codex_command_execution")[0];
+    assert_eq!((&left.result["status"], left.is_error), (&json!("running"), false));
     let thread = first.generated().provider_metadata.unwrap()["codex"]["threadId"].clone();
     let running = model.stream(&call("run", Some(&thread))).await.unwrap();
     let process = written(&stage, "pid").await;

@@ -369,7 +369,11 @@ impl TurnMapper {
             }
             (status, None) => FinishReason::new(Unified::Error, status),
         };
-        let left = if reason.unified == Unified::Interrupted { "aborted" } else { "incomplete" };
+        let left = match reason.unified {
+            Unified::Interrupted => "aborted",
+            Unified::Stop => tools::RUNNING,
+            _ => "incomplete",
+        };
         self.close(parts, left);
         self.finish(parts, reason, turn.duration_ms);
     }

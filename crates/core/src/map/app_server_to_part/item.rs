@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::TurnMapper;
 use super::notice::{custom, unknown};
 use super::runs::Channel;
+use super::tools::COMMAND;
 use crate::file::FileData;
 use crate::open::{Open, tag_of};
 use crate::part::{Part, Source};
@@ -92,7 +93,7 @@ const WEB_SEARCH: &str = "codex_web_search";
 fn tool_of(item: &ThreadItem) -> Option<(String, Value)> {
     let (name, input) = match item {
         ThreadItem::CommandExecution(command) => (
-            "codex_command_execution",
+            COMMAND,
             json!({
                 "command": command.command,
                 "cwd": command.cwd,
