@@ -156,8 +156,8 @@ impl Gather {
     }
 }
 
-/// The AI SDK takes all text for one answer: what was said on the way to it is reasoning. The answer
-/// is what Codex says it is, else the last message.
+/// The AI SDK takes all text for one answer: what was said on the way to it is reasoning. The
+/// answer is what Codex says it is, else the last message.
 fn tell_answer_apart(content: &mut [Value]) {
     let declared = |piece: &Value| piece["providerMetadata"][PROVIDER_KEY]["phase"].clone();
     let texts: Vec<usize> =

@@ -2,10 +2,10 @@
 //!
 //! Codex runs a call while the response goes on, and a model may take seconds from one call to the
 //! next. A step of the AI SDK holds all calls of a response, so it ends when the response does.
-//! Codex tells that for threads that were started with raw events, and for no others: `thread/resume`
-//! and `thread/fork` do not take the wish, and usage is told when the calls are answered. Nor does it
-//! tell, before the calls are answered, that a response was cut off. Where it does not tell, only
-//! silence can. A call that comes later is asked in the next step; none is lost.
+//! Codex tells that for threads that were started with raw events, and for no others:
+//! `thread/resume` and `thread/fork` do not take the wish, and usage is told when the calls are
+//! answered. Nor does it tell, before they are answered, that a response was cut off. Where it does
+//! not tell, only silence can. A call that comes later is asked in the next step; none is lost.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

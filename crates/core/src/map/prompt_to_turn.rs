@@ -123,7 +123,7 @@ pub struct TurnPlan {
     /// wants another answer, or has changed what was said: a copy that ends here goes on instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<TurnId>,
-    /// The thread is named by the history alone, which holds the conversation if the thread is gone.
+    /// The thread is named by the history alone, which holds the conversation should it be gone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub from_history: bool,
     /// For `thread/start`, `thread/resume` or `thread/fork`, instructions included.

@@ -18,8 +18,8 @@ pub(super) fn marks(tools: &[Value]) -> Map<String, Value> {
     tools.iter().map(mark).collect()
 }
 
-/// Tools of Codex's own (0.166, 0.169), some of them with some models or settings only. Of two tools
-/// of one name Codex runs its own, and says nothing.
+/// Tools of Codex's own (0.166, 0.169), some of them with some models or settings only. Of two
+/// tools of one name Codex runs its own, and says nothing.
 pub const RESERVED: &[&str] = &[
     "apply_patch",
     "close_agent",

@@ -1,3 +1,5 @@
+//! The answer, told from what is said on the way to it.
+
 use serde_json::{Value, json};
 
 use super::*;
