@@ -162,8 +162,8 @@ fn tell_answer_apart(content: &mut [Value]) {
     let declared = |piece: &Value| piece["providerMetadata"][PROVIDER_KEY]["phase"].clone();
     let texts: Vec<usize> =
         (0..content.len()).filter(|index| content[*index]["type"] == "text").collect();
-    let answers = texts.iter().filter(|index| declared(&content[**index]) != "commentary");
-    let answer = answers.last().or(texts.last()).copied();
+    let is_answer = |index: &&usize| declared(&content[**index]) != "commentary";
+    let answer = texts.iter().rfind(is_answer).or(texts.last()).copied();
     for index in texts.into_iter().filter(|index| Some(*index) != answer) {
         let piece = &mut content[index];
         if !["final_answer", "plan"].iter().any(|phase| declared(piece) == *phase) {

@@ -15,7 +15,7 @@ use crate::spec::{Metadata, codex_metadata, codex_of};
 /// When a message is told of which Codex has not said what it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Undeclared {
-    /// As it comes, as text; a second one is set off from the first.
+    /// As it comes, as text; a part between two of them sets them off.
     #[default]
     AtOnce,
     /// When another message follows or the step ends: for callers who read the text as one value.
@@ -43,8 +43,8 @@ pub struct AnswerFilter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Told as text; whether it must be set off before its first words.
-    Text { set_off: bool },
+    /// Told as text.
+    Text,
     /// Told as reasoning.
     Reasoning,
     /// Held back.
@@ -103,14 +103,15 @@ impl AnswerFilter {
         self.release(false, told);
         let fate = match (phase(run.provider_metadata.as_ref()), self.undeclared) {
             (Some(COMMENTARY), _) => Fate::Reasoning,
-            (Some("final_answer"), _) | (_, Undeclared::AtOnce) => {
-                Fate::Text { set_off: self.told }
-            }
+            (Some("final_answer"), _) | (_, Undeclared::AtOnce) => Fate::Text,
             (_, Undeclared::WhenKnown) => Fate::Held,
         };
         self.open.insert(run.id.clone(), fate);
         match fate {
-            Fate::Text { .. } => told.push(Part::TextStart(run)),
+            Fate::Text => {
+                self.set_off(&run.id, told);
+                told.push(Part::TextStart(run));
+            }
             Fate::Reasoning => told.push(Part::ReasoningStart(run)),
             Fate::Held => {
                 let (id, metadata) = (run.id, run.provider_metadata);
@@ -126,11 +127,7 @@ impl AnswerFilter {
                 let held = self.held.iter_mut().filter(|held| held.id == delta.id);
                 held.for_each(|held| held.text.push_str(&delta.delta));
             }
-            Some(Fate::Text { set_off }) => {
-                if std::mem::take(set_off) {
-                    let (id, delta) = (delta.id.clone(), BREAK.to_owned());
-                    told.push(Part::TextDelta(Delta { id, delta, provider_metadata: None }));
-                }
+            Some(Fate::Text) => {
                 self.told = true;
                 told.push(Part::TextDelta(delta));
             }
@@ -161,14 +158,26 @@ impl AnswerFilter {
                     _ => {}
                 }
             }
-            Some(Fate::Text { .. }) | None => told.push(text_end(id, metadata)),
+            Some(Fate::Text) | None => told.push(text_end(id, metadata)),
         }
+    }
+
+    /// A part of its own before this one, so that every message keeps its own words.
+    fn set_off(&self, id: &PartId, told: &mut Vec<Part>) {
+        if !self.told || self.undeclared == Undeclared::WhenKnown {
+            return;
+        }
+        let id = PartId::new(format!("{id}~break"));
+        told.push(Part::TextStart(Run { id: id.clone(), provider_metadata: None }));
+        let delta = BREAK.to_owned();
+        told.push(Part::TextDelta(Delta { id: id.clone(), delta, provider_metadata: None }));
+        told.push(Part::TextEnd { id, citations: None, provider_metadata: None });
     }
 
     /// Tells what was held back, all of it: a message that has not ended goes on as it is told.
     fn release(&mut self, is_answer: bool, told: &mut Vec<Part>) {
         let Some(Held { id, metadata, text, end }) = self.held.take() else { return };
-        let fate = if is_answer { Fate::Text { set_off: false } } else { Fate::Reasoning };
+        let fate = if is_answer { Fate::Text } else { Fate::Reasoning };
         self.told |= is_answer;
         let start = Run { id: id.clone(), provider_metadata: metadata };
         let delta = Delta { id: id.clone(), delta: text, provider_metadata: None };

@@ -75,7 +75,8 @@ async fn messages_are_parts_of_their_own_and_never_run_together() {
     let told = parts(script(Step::text("I'll look."), Step::text("Done.")), &call(json!({}))).await;
     assert_eq!(joined(&told, "text-delta"), "I'll look.\n\nDone.");
     let starts = told.iter().filter(|part| part["type"] == "text-start");
-    assert_eq!(starts.count(), 2);
+    // Each message has its own words, and a part between them sets them off.
+    assert_eq!(starts.count(), 3);
     let commentary = script(Step::commentary("I'll look."), final_answer("Done."));
     let told = parts(commentary, &call(json!({}))).await;
     assert_eq!(joined(&told, "text-delta"), "Done.");

@@ -186,7 +186,7 @@ impl Injector<'_, '_, '_, '_> {
     }
 
     fn assistant_says(&mut self, text: &str) {
-        if text.is_empty() {
+        if text.trim().is_empty() {
             return;
         }
         let said = json!({ "type": "output_text", "text": text });

@@ -72,6 +72,8 @@ fn messages_of_unknown_purpose_are_set_off_from_each_other() {
         "tool-call",
         "text-start",
         "text-delta \"\\n\\n\"",
+        "text-end",
+        "text-start",
         "text-delta \"Do\"",
         "text-delta \"ne.\"",
         "text-end",
