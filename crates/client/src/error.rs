@@ -125,6 +125,12 @@ pub enum Error {
         /// The thread.
         thread: String,
     },
+    /// The thread has got another turn since the caller last looked at it.
+    #[error("thread `{thread}` has gone on since")]
+    GoneOn {
+        /// The thread.
+        thread: String,
+    },
     /// Another process has the thread loaded, and Codex lets only one at a time write to it.
     #[error("thread `{thread}` is held by another Codex process")]
     ThreadHeld {
@@ -224,6 +230,7 @@ impl Error {
             Self::NothingWaits => "nothing_waits",
             Self::Compaction { .. } => "compaction",
             Self::Busy { .. } => "thread_busy",
+            Self::GoneOn { .. } => "thread_gone_on",
             Self::ThreadHeld { .. } => "thread_held",
             Self::PoolBusy { .. } => "busy",
             Self::BackOff { .. } => "back_off",

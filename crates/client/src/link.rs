@@ -163,6 +163,7 @@ impl Keeper {
     ) -> Option<(WeakPeer, mpsc::Receiver<Inbound>)> {
         let redial = self.redial.as_ref().filter(|_| !self.stop.is_cancelled())?;
         tracing::info!(address = %redial.dial.address, status = end.status, "connection lost");
+        self.board.forget_newest();
         self.board.tell_everybody(|| Event::Lost).await;
         let found = tokio::select! {
             biased;

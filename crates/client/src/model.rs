@@ -2,6 +2,8 @@
 
 mod answers;
 
+mod branch;
+
 mod input;
 
 mod staff;
@@ -34,6 +36,7 @@ use crate::tools::ToolSet;
 use crate::turn::{Adoption, Deadlines, StartRecorder, Turn, TurnRequest};
 
 pub use self::answers::approval_answer;
+use self::branch::{Replan, Stop};
 pub use self::input::{InputFilter, Unfiltered};
 use self::staff::Staff;
 use self::step::Parked;
@@ -179,15 +182,15 @@ impl LanguageModel {
     /// Runs a call and gives its parts as they come.
     pub async fn stream(&self, options: &CallOptions) -> Result<Call, Error> {
         let mut context = self.settings.plan.clone();
-        match self.run(plan(options, &context)?).await {
-            // An older Codex: what cannot be injected is told in the first message instead.
-            Err(Error::Rpc { method, message, .. })
-                if method == "thread/inject_items" && message.contains("unknown variant") =>
-            {
-                context.can_inject = false;
-                self.run(plan(options, &context)?).await
+        let mut warnings = Vec::new();
+        loop {
+            let mut plan = plan(options, &context)?;
+            plan.warnings.splice(..0, warnings.iter().cloned());
+            match self.run(plan).await {
+                Ok(call) => return Ok(call),
+                Err(Stop::Replan(replan)) => warnings.extend(replan.apply(&mut context)),
+                Err(Stop::Error(error)) => return Err(error),
             }
-            other => other,
         }
     }
 
@@ -196,19 +199,23 @@ impl LanguageModel {
         Ok(self.stream(options).await?.gathered(spec).await)
     }
 
-    async fn run(&self, mut plan: TurnPlan) -> Result<Call, Error> {
+    async fn run(&self, mut plan: TurnPlan) -> Result<Call, Stop> {
         plan.input = self.settings.input.filter(plan.input).await?;
         if let ThreadChoice::Resume(thread) = &plan.thread
             && let Some(turn) = self.parked.take(thread)
         {
-            if !plan.answers.is_empty() {
+            let shown = plan.after.as_ref().is_none_or(|after| after == turn.turn_id());
+            if shown && !plan.answers.is_empty() {
                 return Ok(self.go_on(turn, plan));
             }
             // The caller has something newer to say; what was asked is no longer of interest.
             withdraw(turn).await;
         }
+        if let Some(turn) = plan.answered_turn() {
+            return Err(Stop::Replan(Replan::Without(turn.clone())));
+        }
         if plan.only_answers() {
-            return Err(Error::NothingWaits);
+            return Err(Error::NothingWaits.into());
         }
         self.begin(plan).await
     }
@@ -236,22 +243,21 @@ impl LanguageModel {
         Call { turn: Step::new(turn, self.parked.clone()), opened: None }
     }
 
-    async fn begin(&self, plan: TurnPlan) -> Result<Call, Error> {
+    async fn begin_on(&self, thread: &ThreadChoice, plan: &TurnPlan) -> Result<Call, Error> {
         let settings = over(&self.settings.thread, &plan.thread_settings);
-        let (thread_id, model, opened) = self.open(&plan, settings).await?;
-        let mut warnings = plan.warnings;
-        warnings.extend(self.compact(&plan.thread, opened.as_ref()).await?);
-        if !plan.inject.is_empty() {
-            self.server.inject_items(&thread_id, plan.inject).await?;
-        }
+        let (thread_id, model, opened) = self.open(thread, plan, settings).await?;
+        let mut warnings = plan.warnings.clone();
+        warnings.extend(self.compact(thread, opened.as_ref()).await?);
         let request = TurnRequest {
+            after: self.newest_turn(&thread_id).filter(|_| plan.after.is_some()),
             thread_id,
-            input: plan.input,
-            settings: plan.turn_settings,
+            inject: plan.inject.clone(),
+            input: plan.input.clone(),
+            settings: plan.turn_settings.clone(),
             model: Some(model),
             warnings,
             declared_tools: names(&plan.dynamic_tools),
-            marks: plan.marks,
+            marks: plan.marks.clone(),
             raw_chunks: plan.raw_chunks,
             deadlines: self.settings.deadlines,
             answerer: self.staff(&plan.dynamic_tools),
@@ -308,13 +314,14 @@ impl LanguageModel {
         }
     }
 
-    /// Opens the plan's thread, unless it is open here with the same settings.
+    /// Opens the thread, unless it is open here with the same settings.
     async fn open(
         &self,
+        thread: &ThreadChoice,
         plan: &TurnPlan,
         settings: ThreadSettings,
     ) -> Result<(ThreadId, String, Option<ThreadOpened>), Error> {
-        let opened = match &plan.thread {
+        let opened = match thread {
             ThreadChoice::Fresh => self.start(plan, settings.clone()).await?,
             ThreadChoice::Resume(thread) => {
                 if let Some(known) = self.known(thread, &settings) {
@@ -350,8 +357,13 @@ impl LanguageModel {
         // A tool that the caller declares is the caller's, whatever we have under its name.
         let ours = ours.filter(|tool| names(std::slice::from_ref(tool)).is_disjoint(&declared));
         let tools: Vec<_> = plan.dynamic_tools.iter().cloned().chain(ours).collect();
-        let tools = (!tools.is_empty()).then_some(tools);
-        let start = ThreadStart { settings, ephemeral: plan.ephemeral, dynamic_tools: tools };
+        let start = ThreadStart {
+            settings,
+            ephemeral: plan.ephemeral,
+            dynamic_tools: (!tools.is_empty()).then_some(tools),
+            // A step ends when the response does that calls the caller's tools.
+            experimental_raw_events: !plan.dynamic_tools.is_empty(),
+        };
         self.settings.threads.start(&self.server, start).await
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bindery_core::ids::ThreadId;
+use bindery_core::ids::{ThreadId, TurnId};
 use bindery_core::map::app_server_to_part::Ledger;
 use bindery_core::wire::app_server::notification::{Body, Notification};
 use bindery_core::wire::app_server::request::{Body as Ask, ServerRequest};
@@ -63,6 +63,8 @@ struct State {
     /// Threads whose listeners wait for an end that they have asked for.
     stopping: HashSet<ThreadId>,
     ledgers: HashMap<ThreadId, Ledger>,
+    /// The newest turn of threads that are heard, whoever started it.
+    newest: HashMap<ThreadId, TurnId>,
     /// Threads whose listeners want the server's own words too.
     raw: HashSet<ThreadId>,
     kept: Vec<(ThreadId, Event)>,
@@ -147,9 +149,26 @@ impl Switchboard {
         self.state().ledgers.get(thread).cloned().unwrap_or_default()
     }
 
-    /// Drops what is remembered of a thread that is closed for good.
+    /// The newest turn of a thread, if it was heard of over this connection.
+    pub(crate) fn newest_turn(&self, thread: &ThreadId) -> Option<TurnId> {
+        self.state().newest.get(thread).cloned()
+    }
+
+    /// A thread has this turn now.
+    pub(crate) fn turn_begun(&self, thread: &ThreadId, turn: &TurnId) {
+        self.state().newest.insert(thread.clone(), turn.clone());
+    }
+
+    /// Drops what is remembered of a thread that is closed for good, or no longer heard.
     pub(crate) fn forget(&self, thread: &ThreadId) {
-        self.state().ledgers.remove(thread);
+        let mut state = self.state();
+        state.ledgers.remove(thread);
+        state.newest.remove(thread);
+    }
+
+    /// Nothing is heard until there is another connection, so nobody knows what is newest.
+    pub(crate) fn forget_newest(&self) {
+        self.state().newest.clear();
     }
 
     /// What the server told about itself and no thread.
@@ -213,6 +232,10 @@ impl Switchboard {
         let Some(thread) = notification.address.thread_id.clone() else {
             return self.state().note(notification);
         };
+        if let Body::TurnStarted(turn) | Body::TurnCompleted(turn) = &notification.body {
+            // The name at its end is the right one: a review is announced under another.
+            self.turn_begun(&thread, &turn.id);
+        }
         // A listener that left in between wants nothing more.
         let sender = self.state().sender(&thread);
         match sender {
@@ -269,7 +292,11 @@ impl State {
         }
         let passing = matches!(
             notification.body,
-            Body::NotShown(_) | Body::ThreadStarted(_) | Body::RequestResolved(_)
+            Body::NotShown(_)
+                | Body::ThreadStarted(_)
+                | Body::RequestResolved(_)
+                | Body::RawItem(_)
+                | Body::ResponseEnded
         );
         if passing || self.forgotten.contains(&thread) || self.ledgers.contains_key(&thread) {
             return;

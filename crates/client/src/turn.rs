@@ -5,6 +5,8 @@
 
 mod adopt;
 
+mod commands;
+
 mod drive;
 
 mod gap;
@@ -17,6 +19,8 @@ mod reattach;
 
 mod recorder;
 
+mod response;
+
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +30,7 @@ use std::time::Duration;
 use bindery_core::ids::{ThreadId, TurnId};
 use bindery_core::map::app_server_to_part::{Ledger, TurnContext, TurnMapper};
 use bindery_core::part::{Part, Warning};
-use bindery_core::wire::app_server::input::UserInput;
+use bindery_core::wire::app_server::input::{ResponseItem, UserInput};
 use bindery_core::wire::app_server::params::{TurnSettings, TurnStart};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
@@ -62,7 +66,8 @@ pub struct Deadlines {
     /// From a question to its answer; one that is not answered in time is refused.
     pub answer: Duration,
     /// With it, the stream pauses when an answer is left to its reader: so long after the last
-    /// question it gives `finish` with `tool-calls`, and goes on once the answers are there.
+    /// question it gives `finish` with `tool-calls`, and goes on once the answers are there. While
+    /// the model may still call more tools in the same response, it waits for the end of that.
     pub settle: Option<Duration>,
 }
 
@@ -85,6 +90,11 @@ impl Default for Deadlines {
 pub struct TurnRequest {
     /// The thread; started, resumed or forked before.
     pub thread_id: ThreadId,
+    /// The turn that the caller takes for the thread's newest. If the thread is found to have
+    /// another, nothing is done.
+    pub after: Option<TurnId>,
+    /// Responses items that are put into the thread's history first.
+    pub inject: Vec<ResponseItem>,
     /// The user's words.
     pub input: Vec<UserInput>,
     /// Settings of the turn.
@@ -114,6 +124,8 @@ impl TurnRequest {
     pub fn new(thread_id: ThreadId, text: impl Into<String>) -> Self {
         Self {
             thread_id,
+            after: None,
+            inject: Vec::new(),
             input: vec![UserInput::text(text)],
             settings: TurnSettings::default(),
             model: None,
@@ -185,6 +197,14 @@ impl Turn {
             settings: request.settings,
         };
         let attached = server.attach(&thread_id).await?;
+        let board = server.switchboard();
+        let newest = board.newest_turn(&thread_id);
+        if request.after.is_some_and(|after| newest.is_some_and(|newest| newest != after)) {
+            return Err(Error::GoneOn { thread: thread_id.to_string() });
+        }
+        if !request.inject.is_empty() {
+            server.inject_items(&thread_id, request.inject).await?;
+        }
         if let Some(recorder) = &request.recorder {
             // What cannot be sent is not recorded as if it had been.
             server.check_open().await?;
@@ -193,6 +213,7 @@ impl Turn {
         }
         let opened = server.open_turn(method, &params, request.deadlines.start).await?;
         let turn_id = opened.turn.id;
+        board.turn_begun(&thread_id, &turn_id);
         let mut context = TurnContext::new(thread_id.clone(), turn_id.clone());
         context.model = request.model;
         context.warnings = request.warnings;

@@ -33,6 +33,9 @@ pub struct CallOptions {
     /// Pass the provider's own messages on as `raw` parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_raw_chunks: Option<bool>,
+    /// Characters of the call that could not be read and were replaced, see [`crate::surrogates`].
+    #[serde(skip)]
+    pub replaced: usize,
     /// HTTP headers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, Value>>,

@@ -9,7 +9,7 @@ use crate::ids::{CallId, PartId};
 use crate::open::Open;
 use crate::part::{Part, ToolCall, Warning};
 use crate::prompt::{AssistantPart, Message, Prompt};
-use crate::spec::{Metadata, Spec, codex_of};
+use crate::spec::{Metadata, PROVIDER_KEY, Spec, codex_of};
 use crate::usage::{FinishReason, Usage};
 
 /// A whole answer, in the shape of the AI SDK's generate result.
@@ -111,6 +111,7 @@ impl Gather {
     /// The whole answer; pieces that were withdrawn are not in it.
     pub fn finish(mut self) -> Generated {
         self.generated.content.retain(|piece| !piece.is_null());
+        tell_answer_apart(&mut self.generated.content);
         self.generated
     }
 
@@ -155,6 +156,23 @@ impl Gather {
     }
 }
 
+/// The AI SDK takes all text for one answer: what was said on the way to it is reasoning. The
+/// answer is what Codex says it is, else the last message.
+fn tell_answer_apart(content: &mut [Value]) {
+    let declared = |piece: &Value| piece["providerMetadata"][PROVIDER_KEY]["phase"].clone();
+    let texts: Vec<usize> =
+        (0..content.len()).filter(|index| content[*index]["type"] == "text").collect();
+    let is_answer = |index: &&usize| declared(&content[**index]) != "commentary";
+    let answer = texts.iter().rfind(is_answer).or(texts.last()).copied();
+    for index in texts.into_iter().filter(|index| Some(*index) != answer) {
+        let piece = &mut content[index];
+        if !["final_answer", "plan"].iter().any(|phase| declared(piece) == *phase) {
+            piece["type"] = "reasoning".into();
+            piece["providerMetadata"][PROVIDER_KEY]["phase"] = "commentary".into();
+        }
+    }
+}
+
 fn earlier_call(part: &Open<AssistantPart>) -> Option<ToolCall> {
     let Open::Known(AssistantPart::ToolCall {
         tool_call_id,
@@ -182,6 +200,35 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_the_answer_is_text() {
+        let text = |text: &str, phase: Option<&str>| {
+            let metadata = phase.map(|phase| json!({ "codex": { "phase": phase } }));
+            json!({ "type": "text", "text": text, "providerMetadata": metadata })
+        };
+        let (commentary, answer) = (Some("commentary"), Some("final_answer"));
+        #[rustfmt::skip]
+        let table = [
+            (vec![text("a", None), text("b", None)],             "b"),
+            (vec![text("a", commentary), text("b", answer)],     "b"),
+            (vec![text("a", answer), text("b", commentary)],     "a"),
+            (vec![text("a", commentary), text("b", commentary)], "b"),
+            (vec![text("a", answer), text("b", answer)],         "ab"),
+            (vec![text("a", Some("plan")), text("b", None)],     "ab"),
+        ];
+        for (mut content, want) in table {
+            let before = content.clone();
+            tell_answer_apart(&mut content);
+            let texts = content.iter().filter(|piece| piece["type"] == "text");
+            let told: String = texts.filter_map(|piece| piece["text"].as_str()).collect();
+            assert_eq!(told, want, "{before:?}");
+            let kinds = content.iter().filter(|piece| piece["type"] == "reasoning");
+            let said = |piece: &Value| piece["providerMetadata"]["codex"]["phase"].clone();
+            assert!(kinds.clone().all(|piece| said(piece) == "commentary"), "{before:?}");
+            assert_eq!(told.len() + kinds.count(), 2, "{before:?}");
+        }
+    }
 
     #[test]
     fn a_call_of_an_earlier_step_is_told_again_before_its_result() {

@@ -14,6 +14,8 @@ pub mod json_text;
 
 pub mod spec;
 
+pub mod surrogates;
+
 pub mod file;
 
 pub mod prompt;

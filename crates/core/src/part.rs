@@ -2,6 +2,8 @@
 //!
 //! The enum is the V4 vocabulary; [`Part::to_json`] gives either specification.
 
+pub mod answer;
+
 pub mod echo;
 
 pub mod pace;

@@ -31,6 +31,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bindery_core::surrogates::mended;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
@@ -156,7 +157,7 @@ impl Call {
     pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, Ended> {
         // Some models call a tool without arguments with no JSON at all.
         let input = if self.input.trim().is_empty() { "{}" } else { &self.input };
-        serde_json::from_str(input)
+        serde_json::from_str(&mended(input).0)
             .map_err(|err| Ended::text(format!("failed to parse function arguments: {err}")))
     }
 }

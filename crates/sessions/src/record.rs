@@ -10,6 +10,8 @@ mod source;
 
 use std::io::{self, Read};
 
+use bindery_core::surrogates::mend;
+
 use self::elide::Elider;
 pub use self::elide::Shortened;
 pub use self::source::{Source, is_packed, open, open_file, open_within};
@@ -135,7 +137,9 @@ impl<R: Read> Records<R> {
             return self.spilled(length as u64, ended);
         }
         let (offset, length_in_file) = self.advance(length as u64, ended);
-        let raw = &self.buffer[from..from + length];
+        let raw = &mut self.buffer[from..from + length];
+        mend(raw);
+        let raw = &*raw;
         let line = self.line;
         let shortened = Shortened::default();
         Record { line, offset, length: length_in_file, raw, shortened, ended }
@@ -219,6 +223,17 @@ mod tests {
             (4, 12, 4, "half".to_owned(),        true, false),
         ];
         assert_eq!(read(bytes, Limits::default()), want);
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_costs_a_character_and_not_the_line() {
+        let long = format!("{{\"a\":\"\\ud83d\",\"b\":\"{}\"}}", "x".repeat(3 << 20));
+        for line in [r#"{"a":"\ud83d"}"#, &long] {
+            let records = read(line.as_bytes(), Limits::default());
+            assert_eq!(records[0].2, line.len() as u64);
+            let value: serde_json::Value = serde_json::from_str(&records[0].3).unwrap();
+            assert_eq!(value["a"], "\u{fffd}");
+        }
     }
 
     #[test]

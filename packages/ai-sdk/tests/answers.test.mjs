@@ -19,8 +19,9 @@ test('generateText keeps reasoning, order, ids and the usage of the whole turn',
   );
   const result = await soon(generateText({ model, prompt: 'story one' }), 'generateText');
   const content = result.steps[0].content;
-  assert.deepEqual(content.map((part) => part.type), ['reasoning', 'text', 'tool-call', 'tool-result', 'text']);
-  assert.equal(result.reasoningText, 'I look first.');
+  assert.deepEqual(content.map((part) => part.type), ['reasoning', 'reasoning', 'tool-call', 'tool-result', 'text']);
+  // What was said on the way to the answer is not part of it.
+  assert.deepEqual(result.reasoning.map((part) => part.text), ['I look first.', 'Looking.']);
   assert.equal(content.at(-1).text, 'Found it.');
   const ran = content.find((part) => part.type === 'tool-result');
   assert.equal(ran.providerExecuted && ran.dynamic, true);
@@ -223,7 +224,7 @@ test('a sub-agent neither mixes in nor ends the stream', async () => {
   const result = streamText({ model, prompt: 'story eleven' });
   const parts = await soon(all(result.fullStream), 'a sub-agent');
   const said = parts.filter((part) => part.type === 'text-delta').map((part) => part.text).join('');
-  assert.equal(said, 'I ask.All done.');
+  assert.equal(said, 'I ask.\n\nAll done.');
   assert.equal(parts.at(-1).finishReason, 'stop');
 });
 

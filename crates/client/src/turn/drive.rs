@@ -13,10 +13,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::commands::Commands;
 use super::gap::Gap;
 use super::names::Names;
 use super::questions::{Question, Questions, Said};
 use super::reattach::Snapshot;
+use super::response::Response;
 use super::{Deadlines, Seat, TurnControl};
 use crate::error::Error;
 use crate::interrupts::Interrupts;
@@ -43,6 +45,7 @@ pub(super) struct Drive {
     last: Option<Part>,
     /// Codex has begun to run the turn.
     pub(super) begun: bool,
+    commands: Commands,
 }
 
 /// When patience ends.
@@ -56,6 +59,7 @@ pub(super) struct Clock {
     pub(super) stopping: Option<Instant>,
     /// When a question was last left to the reader, who has not been told to answer yet.
     left: Option<Instant>,
+    pub(super) response: Response,
 }
 
 impl Clock {
@@ -120,12 +124,20 @@ impl Drive {
             deadlines,
             questions,
             errands: JoinSet::new(),
-            clock: Clock { started: now, last: now, retrying: None, stopping: None, left: None },
+            clock: Clock {
+                started: now,
+                last: now,
+                retrying: None,
+                stopping: None,
+                left: None,
+                response: Response::default(),
+            },
             gap: Gap::default(),
             names: Names::default(),
             known: Vec::new(),
             last: None,
             begun: false,
+            commands: Commands::default(),
         }
     }
 
@@ -153,6 +165,11 @@ impl Drive {
 
     /// `ours` tells that we ended the turn and not Codex.
     async fn leave(mut self, seat: Seat, ours: bool) {
+        if self.clock.stopping.is_some() {
+            let TurnControl { server, thread_id, .. } = self.control.clone();
+            let commands = std::mem::take(&mut self.commands);
+            self.errands.spawn(commands.end(server, thread_id));
+        }
         if ours {
             // Codex still runs it, so the thread stays taken until the interrupt is through; the
             // reader does not wait for that.
@@ -222,7 +239,11 @@ impl Drive {
         let whole = self.deadlines.whole.map(|whole| (self.clock.started + whole, Limit::Whole));
         // A person may take all the time there is.
         let idle = self.questions.is_empty().then(|| self.clock.last + self.deadlines.idle);
-        let settled = self.clock.left.zip(self.deadlines.settle).map(|(left, time)| left + time);
+        let settle = self.deadlines.settle.map(|settle| match self.questions.any_call_left() {
+            true => self.clock.response.settled(settle),
+            false => settle,
+        });
+        let settled = self.clock.left.zip(settle).map(|(left, time)| left + time);
         let idle = idle.map(|at| (at, Limit::Idle));
         let settled = settled.map(|at| (at, Limit::Settled));
         let far = (Instant::now() + std::time::Duration::from_secs(86_400), Limit::Far);
@@ -240,7 +261,10 @@ impl Drive {
                 let parts = self.mapper.unreadable(&why, &head);
                 self.give(parts).await;
             }
-            Event::Lost => self.gap.open(),
+            Event::Lost => {
+                self.clock.response = Response::default();
+                self.gap.open();
+            }
             Event::Regained => self.catch_up(),
             Event::Closed(end) => self.closed(&end).await,
         }
@@ -248,6 +272,10 @@ impl Drive {
 
     async fn told(&mut self, notification: &Notification) {
         self.clock.note(&notification.body);
+        if notification.address.thread_id.as_ref() == Some(&self.control.thread_id) {
+            self.clock.response.note(&notification.body, &self.mapper);
+            self.commands.note(&notification.body);
+        }
         match &notification.body {
             Body::TurnStarted(_) | Body::ItemStarted(_) => self.begin(),
             Body::RequestResolved(id) => self.resolved(id).await,
@@ -283,6 +311,7 @@ impl Drive {
         };
         match interrupt {
             Some(interrupt) => {
+                self.clock.response.asked(&interrupt.call_id);
                 if self.questions.ask(id, interrupt) {
                     self.clock.left = Some(Instant::now());
                 }

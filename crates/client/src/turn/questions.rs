@@ -93,6 +93,12 @@ impl Questions {
         about.filter_map(|open| serde_json::to_value(&open.id).ok()).collect()
     }
 
+    /// A call of a tool is left to whoever reads the turn.
+    pub(super) fn any_call_left(&self) -> bool {
+        let is_call = |ask: &Ask| matches!(ask, Ask::ToolCall { .. });
+        self.open.values().any(|question| question.left && is_call(&question.interrupt.ask))
+    }
+
     /// Some question is left to whoever reads the turn.
     pub(super) fn any_left(&self) -> bool {
         self.open.values().any(|question| question.left)

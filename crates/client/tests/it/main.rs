@@ -3,6 +3,10 @@
 
 mod backend;
 
+mod branches;
+
+mod answers;
+
 mod server;
 
 mod routing;

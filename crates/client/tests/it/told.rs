@@ -40,7 +40,10 @@ impl Told {
     /// The answer's text.
     pub(crate) fn text(&self) -> String {
         let content = self.generated().content;
-        let texts = content.iter().filter(|piece| piece["type"] == "text");
+        let on_the_way =
+            |piece: &Value| piece["providerMetadata"]["codex"]["phase"] == "commentary";
+        let said = |piece: &&Value| piece["type"] == "text" || on_the_way(piece);
+        let texts = content.iter().filter(said);
         texts.filter_map(|piece| piece["text"].as_str()).collect::<Vec<_>>().join("|")
     }
 

@@ -142,6 +142,11 @@ impl TurnMapper {
         self.finished
     }
 
+    /// Whether the caller runs this tool.
+    pub fn is_declared(&self, namespace: Option<&str>, tool: &str) -> bool {
+        self.context.declared_tools.contains(&item::tool_name(namespace, tool))
+    }
+
     /// The thread's token totals so far, for the mapper of its next turn.
     pub fn ledger(&self) -> &Ledger {
         &self.context.ledger
@@ -321,6 +326,8 @@ impl TurnMapper {
             | Body::TurnStarted(_)
             | Body::TokenUsage(_)
             | Body::RequestResolved(_)
+            | Body::RawItem(_)
+            | Body::ResponseEnded
             | Body::NotShown(_) => {}
         }
     }
@@ -362,7 +369,11 @@ impl TurnMapper {
             }
             (status, None) => FinishReason::new(Unified::Error, status),
         };
-        let left = if reason.unified == Unified::Interrupted { "aborted" } else { "incomplete" };
+        let left = match reason.unified {
+            Unified::Interrupted => "aborted",
+            Unified::Stop => tools::RUNNING,
+            _ => "incomplete",
+        };
         self.close(parts, left);
         self.finish(parts, reason, turn.duration_ms);
     }

@@ -34,7 +34,7 @@ mod answers;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -47,6 +47,7 @@ use crate::part::Warning;
 use crate::wire::app_server::input::{ResponseItem, UserInput};
 use crate::wire::app_server::params::{ThreadSettings, TurnSettings};
 use notes::Notes;
+pub use tools::RESERVED;
 
 /// What the caller of [`plan`] knows beside the call.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +64,12 @@ pub struct PlanContext {
     pub cwd: Option<String>,
     /// Addresses that an earlier plan wanted, and what came of them.
     pub fetched: BTreeMap<String, Fetched>,
+    /// A thread that has gone on since the turn that the history ends with is not gone on with; see
+    /// [`TurnPlan::after`].
+    pub branches: bool,
+    /// Turns that the history shows only in part and that nobody goes on with: their messages
+    /// count as unknown to the thread.
+    pub without: BTreeSet<TurnId>,
 }
 
 impl Default for PlanContext {
@@ -74,6 +81,8 @@ impl Default for PlanContext {
             skills: BTreeMap::new(),
             cwd: None,
             fetched: BTreeMap::new(),
+            branches: true,
+            without: BTreeSet::new(),
         }
     }
 }
@@ -110,6 +119,13 @@ pub enum Fetched {
 pub struct TurnPlan {
     /// The thread.
     pub thread: ThreadChoice,
+    /// The turn that the history ends with. Has the thread to resume gone on since, then the caller
+    /// wants another answer, or has changed what was said: a copy that ends here goes on instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<TurnId>,
+    /// The thread is named by the history alone, which holds the conversation should it be gone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_history: bool,
     /// For `thread/start`, `thread/resume` or `thread/fork`, instructions included.
     pub thread_settings: ThreadSettings,
     /// Keep no session file (fresh and forked threads).
@@ -140,6 +156,12 @@ pub struct TurnPlan {
 }
 
 impl TurnPlan {
+    /// The turn of the history that waits for results of tools which the caller brings.
+    pub fn answered_turn(&self) -> Option<&TurnId> {
+        let result = |answer: &Continuation| matches!(answer, Continuation::ToolResult { .. });
+        self.after.as_ref().filter(|_| self.answers.iter().any(result))
+    }
+
     /// There are answers and nothing else: if no turn waits for them, there is nothing to run.
     pub fn only_answers(&self) -> bool {
         !self.answers.is_empty() && self.inject.is_empty() && self.input.is_empty()
@@ -205,6 +227,11 @@ pub struct Download {
 pub enum PlanError {
     /// The prompt has no messages.
     EmptyPrompt,
+    /// A tool of the caller's has the name of one of Codex's own, which would be run instead.
+    ReservedTool {
+        /// The name.
+        name: String,
+    },
     /// Nothing in the prompt is new, or nothing of it can be carried.
     NothingToSend {
         /// What was left out on the way here.
@@ -217,13 +244,17 @@ impl PlanError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::EmptyPrompt => "empty_prompt",
+            Self::ReservedTool { .. } => "reserved_tool_name",
             Self::NothingToSend { .. } => "nothing_to_send",
         }
     }
 
     /// The next thing to try.
     pub fn hint(&self) -> Option<String> {
-        Some("end the prompt with a user message that has text or an image".to_owned())
+        Some(match self {
+            Self::ReservedTool { .. } => "give the tool another name".to_owned(),
+            _ => "end the prompt with a user message that has text or an image".to_owned(),
+        })
     }
 }
 
@@ -231,6 +262,9 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyPrompt => f.write_str("the prompt is empty"),
+            Self::ReservedTool { name } => {
+                write!(f, "Codex has a tool `{name}` of its own, and would run that instead")
+            }
             Self::NothingToSend { warnings } => {
                 f.write_str("the prompt has nothing to send")?;
                 warnings.iter().try_for_each(|warning| write!(f, "; {}", notes::in_words(warning)))
@@ -247,11 +281,25 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
         return Err(PlanError::EmptyPrompt);
     }
     let mut notes = Notes::new(context);
+    if let Some(name) = tools::reserved(options.tools.as_deref().unwrap_or_default()) {
+        return Err(PlanError::ReservedTool { name: name.to_owned() });
+    }
+    if options.replaced > 0 {
+        notes.compatibility(
+            "characters",
+            "half a surrogate pair is no character; it is sent as U+FFFD",
+        );
+    }
     let own = own::read(options.provider_options.as_ref(), &mut notes);
     let split = history::split(&options.prompt, &own, &mut notes);
     let instructions = instructions::read(&options.prompt, &own);
     let dynamic_tools = tools::declare(options.tools.as_deref().unwrap_or_default(), &mut notes);
     let answers = answers::collect(&split, &mut notes);
+    let from_history = own.thread_id.is_none() && context.thread == ThreadSource::History;
+    let news = tools::unknown_to(&split.marks, &dynamic_tools);
+    if let Some(news) = news.filter(|_| from_history && !own.fork && answers.is_empty()) {
+        return plan_afresh(options, context, &news);
+    }
     let mut inject = inject::items(&split, &own, &mut notes);
     let mut input = input::items(&split.latest, &own, &mut notes);
     check(&split, &inject, &input, &answers, &mut notes)?;
@@ -264,7 +312,9 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
         settings::read(options, &own, instructions, &split.thread, &mut notes);
     Ok(TurnPlan {
         ephemeral: own.ephemeral,
+        from_history,
         thread: split.thread,
+        after: split.after,
         thread_settings,
         dynamic_tools,
         inject,
@@ -276,6 +326,24 @@ pub fn plan(options: &CallOptions, context: &PlanContext) -> Result<TurnPlan, Pl
         marks,
         raw_chunks: options.include_raw_chunks.unwrap_or(false),
     })
+}
+
+/// Codex takes tools at `thread/start` alone, so those that a thread does not know are declared to
+/// a new one, which is told the conversation.
+fn plan_afresh(
+    options: &CallOptions,
+    context: &PlanContext,
+    news: &str,
+) -> Result<TurnPlan, PlanError> {
+    let context = PlanContext { thread: ThreadSource::Fresh, ..context.clone() };
+    let mut plan = plan(options, &context)?;
+    let details = format!(
+        "{news}; Codex keeps the tools that a thread was started with, so the history goes on in a \
+         new thread, which is told all of it"
+    );
+    let feature = "tools".to_owned();
+    plan.warnings.insert(0, Warning::Compatibility { feature, details: Some(details) });
+    Ok(plan)
 }
 
 /// A plan must have something for the model to answer to.

@@ -242,7 +242,7 @@ fn status_of(result: &ToolResult) -> Status {
     match result.result.get("status").and_then(Value::as_str) {
         Some("declined") => Status::Declined,
         Some("aborted") => Status::Aborted,
-        Some("incomplete" | "inProgress") => Status::Incomplete,
+        Some("incomplete" | "inProgress" | "running") => Status::Incomplete,
         Some("unknown") => Status::Unknown,
         _ if result.is_error => Status::Failed,
         _ => Status::Ok,

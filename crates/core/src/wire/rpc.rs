@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::lines::HEAD;
+use crate::surrogates::mended;
 
 /// The code of a server that takes no more requests for now.
 pub const OVERLOADED: i64 = -32001;
@@ -191,7 +192,8 @@ fn read(line: &[u8]) -> Result<Message, String> {
     if !text.trim_start().starts_with('{') {
         return Err("not a JSON object".to_owned());
     }
-    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|err| err.to_string())?;
+    let (text, _) = mended(text);
+    let envelope: Envelope<'_> = serde_json::from_str(&text).map_err(|err| err.to_string())?;
     let params = || envelope.params.unwrap_or(RawValue::NULL).to_owned();
     let id = envelope.id.map(id).transpose()?;
     match (id, envelope.method) {

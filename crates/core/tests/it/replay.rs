@@ -82,8 +82,13 @@ fn the_transcript_says_what_the_answer_says() {
                 transcript.apply(part);
                 gather.push(part);
             });
+            let on_the_way = |piece: &Value| {
+                piece["type"] == "reasoning"
+                    && piece["providerMetadata"]["codex"]["phase"] == "commentary"
+            };
             let said: Vec<Value> = (gather.finish().content.into_iter())
-                .filter(|piece| piece["type"] == "text" && piece["text"] != "")
+                .filter(|piece| piece["type"] == "text" || on_the_way(piece))
+                .filter(|piece| piece["text"] != "")
                 .map(|piece| piece["text"].clone())
                 .collect();
             let written: Vec<Value> = (transcript.turns.iter().flat_map(|turn| &turn.items))

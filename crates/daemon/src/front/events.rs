@@ -9,6 +9,7 @@ use bindery_core::content::Gather;
 use bindery_core::ids::ApprovalId;
 use bindery_core::interrupt::Interrupt;
 use bindery_core::part::Part;
+use bindery_core::part::answer::{AnswerFilter, Undeclared};
 use bindery_core::part::echo::EchoFilter;
 use bindery_core::part::pace::{LINGER, Pacer};
 use bindery_core::spec::Spec;
@@ -36,6 +37,8 @@ pub struct Events {
     gather: Option<Gather>,
     /// Leaves out the words of the caller, who has them.
     echo: EchoFilter,
+    /// Tells the answer from what is said on the way to it.
+    answer: AnswerFilter,
     /// Joins what comes too fast.
     pacer: Pacer,
     /// Which thread and turn it is, and when that must be told.
@@ -123,9 +126,27 @@ impl Events {
         });
         let (step, ahead) = (Some(call.turn), VecDeque::new());
         let (echo, pacer) = (EchoFilter::default(), Pacer::default());
+        let answer = AnswerFilter::new(match request.wants_json() {
+            true => Undeclared::WhenKnown,
+            false => Undeclared::AtOnce,
+        });
         let patience = if request.settings.session_at_once { Duration::ZERO } else { LINGER };
         let opening = Some((frame("session", &session), Instant::now() + patience));
-        Self { step, named, folder, questions, spec, gather, echo, pacer, opening, ahead, sent: 0 }
+        let sent = 0;
+        Self {
+            step,
+            named,
+            folder,
+            questions,
+            spec,
+            gather,
+            echo,
+            answer,
+            pacer,
+            opening,
+            ahead,
+            sent,
+        }
     }
 
     /// The name of the call, by which it can be steered.
@@ -185,7 +206,11 @@ impl Events {
         for part in self.echo.push(part) {
             match &mut self.gather {
                 Some(gather) => gather.push(&part),
-                None => self.pacer.push(part, Instant::now().into_std(), &mut parts),
+                None => {
+                    for part in self.answer.push(part) {
+                        self.pacer.push(part, Instant::now().into_std(), &mut parts);
+                    }
+                }
             }
         }
         self.send(parts);

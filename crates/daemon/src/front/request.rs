@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bindery_core::call::CallOptions;
+use bindery_core::call::{CallOptions, ResponseFormat};
+use bindery_core::map::prompt_to_turn::RESERVED;
+use bindery_core::open::Open;
 use bindery_core::settings;
 use bindery_core::spec::{PROVIDER_KEY, Spec};
 use serde::Deserialize;
@@ -130,6 +132,17 @@ impl CallRequest {
         options
     }
 
+    /// So many characters of it could not be read and were replaced.
+    pub fn note_replaced(&mut self, characters: usize) {
+        self.options.replaced = characters;
+    }
+
+    /// Whether the text of the answer is to be read as one value.
+    pub(super) fn wants_json(&self) -> bool {
+        let format = self.options.response_format.as_ref().and_then(Open::known);
+        matches!(format, Some(ResponseFormat::Json { .. }))
+    }
+
     /// Refuses settings that are unknown or mistyped, and those in a place where nobody reads them.
     pub(super) fn check_settings(&self) -> Result<(), Error> {
         for name in self.options.rest.keys() {
@@ -137,6 +150,11 @@ impl CallRequest {
                 let why = format!("it goes into `providerOptions.{PROVIDER_KEY}`");
                 return Err(Error::invalid(format!("options.{name}"), why));
             }
+        }
+        let taken = |tool: &&DeclaredTool| RESERVED.contains(&tool.name.as_str());
+        if let Some(DeclaredTool { name, .. }) = self.settings.tools.iter().find(taken) {
+            let why = format!("Codex has a tool `{name}` of its own, and would run that instead");
+            return Err(Error::invalid("settings.tools", why));
         }
         if let Some(thread) = &self.settings.thread {
             check_own("settings.thread", thread)?;

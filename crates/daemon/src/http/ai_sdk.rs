@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::access::Access;
 use super::app::App;
-use super::body::{Body, NoFields, Perhaps, json};
+use super::body::{Body, MendedBody, NoFields, Perhaps, json};
 use super::extract::Path;
 use super::limits::room;
 use super::openapi::shape;
@@ -48,8 +48,9 @@ const WRITE: usize = 32 * 1024;
 pub async fn stream(
     State(app): State<App>,
     caller: Caller,
-    Body(request): Body<CallRequest>,
+    MendedBody(mut request, replaced): MendedBody<CallRequest>,
 ) -> Result<Response, Error> {
+    request.note_replaced(replaced);
     if !app.config.exit_with_parent {
         room(&app, &caller.tenant, 0).await?;
     }

@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use bindery_core::surrogates::mended_bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -30,7 +31,21 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
         let bytes = json_bytes(request, app).await?;
-        read(&bytes).map(Self).map_err(IntoResponse::into_response)
+        read(&bytes).map(|(value, _)| Self(value)).map_err(IntoResponse::into_response)
+    }
+}
+
+/// A JSON body, and how many characters of it could not be read and were replaced.
+#[derive(Debug)]
+pub struct MendedBody<T>(pub T, pub usize);
+
+impl<T: DeserializeOwned> FromRequest<App> for MendedBody<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
+        let bytes = json_bytes(request, app).await?;
+        let read = read(&bytes).map_err(IntoResponse::into_response);
+        read.map(|(value, replaced)| Self(value, replaced))
     }
 }
 
@@ -46,7 +61,7 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for Perhaps<T> {
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }
-        read(&bytes).map(Self).map_err(IntoResponse::into_response)
+        read(&bytes).map(|(value, _)| Self(value)).map_err(IntoResponse::into_response)
     }
 }
 
@@ -77,14 +92,18 @@ fn count_values(json: &[u8]) -> usize {
     count
 }
 
-/// Reads JSON that can be read in one way only.
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+/// Reads JSON that can be read in one way only, and tells how many characters of it were replaced.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), Error> {
+    let (bytes, replaced) = mended_bytes(bytes);
+    let bytes = &*bytes;
     if bytes.len() > FEW_VALUES && count_values(bytes) > MAX_VALUES {
         let why = format!("it has more than {MAX_VALUES} values; send text as one");
         return Err(Error::invalid("body", why));
     }
     unique_keys::check(bytes).map_err(|why| Error::invalid("body", why))?;
-    serde_json::from_slice(bytes).map_err(|err| Error::invalid("body", err.to_string()))
+    let value = serde_json::from_slice(bytes);
+    let value = value.map_err(|err| Error::invalid("body", err.to_string()))?;
+    Ok((value, replaced))
 }
 
 /// A form or text, which a page of another origin can send without asking, is not JSON.
@@ -167,6 +186,14 @@ mod tests {
         ] {
             assert_eq!(count_values(json.as_bytes()), count, "{json}");
         }
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_costs_a_character_and_not_the_body() {
+        let (value, replaced) = read::<serde_json::Value>(br#"{"a":"b\ud83d"}"#).unwrap();
+        assert_eq!((value["a"].as_str(), replaced), (Some("b\u{fffd}"), 1));
+        // Two keys that are the same once they are read are refused as such.
+        assert!(read::<serde_json::Value>(br#"{"\ud83d":1,"\ud83e":2}"#).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bindery_client::tools::{Call, Output, Tool, ToolSet};
+use bindery_core::surrogates::mended_bytes;
 use serde_json::{Value, json};
 
 use super::Hooks;
@@ -51,7 +52,7 @@ async fn run(
 
 /// `{"output": …}`: text as it is, anything else as JSON; `{"error": "…"}` fails the call.
 fn output(reply: &[u8]) -> Result<Output, String> {
-    let reply: Value = serde_json::from_slice(reply)
+    let reply: Value = serde_json::from_slice(&mended_bytes(reply).0)
         .map_err(|err| format!("the tool's answer cannot be read: {err}"))?;
     if let Some(error) = reply.get("error") {
         return Err(error.as_str().map_or_else(|| error.to_string(), str::to_owned));

@@ -30,7 +30,8 @@ pub(super) fn beginning(tenant: &Tenant, thread: &ThreadRow) -> Result<ThreadSta
     let options = CallOptions { prompt: Prompt::user("begin"), ..CallOptions::default() };
     let plan = plan(&within(tenant, thread, options)?, &context(thread))?;
     let tools = Some(plan.dynamic_tools).filter(|tools| !tools.is_empty());
-    Ok(ThreadStart { settings: plan.thread_settings, ephemeral: None, dynamic_tools: tools })
+    let settings = plan.thread_settings;
+    Ok(ThreadStart { settings, dynamic_tools: tools, ..ThreadStart::default() })
 }
 
 /// How a thread goes on when what runs in it is no call.
@@ -111,7 +112,9 @@ pub(super) fn context(thread: &ThreadRow) -> PlanContext {
         (None, None) => ThreadSource::Fresh,
         _ => ThreadSource::History,
     };
-    PlanContext { thread: source, cwd: Some(thread.cwd.clone()), ..PlanContext::default() }
+    let cwd = Some(thread.cwd.clone());
+    // Here a thread has a name of its own, and its caller forks it by that.
+    PlanContext { thread: source, cwd, branches: false, ..PlanContext::default() }
 }
 
 /// What a prompt adds to a turn that runs.

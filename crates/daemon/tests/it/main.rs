@@ -13,6 +13,8 @@ mod flood;
 
 mod front;
 
+mod front_answers;
+
 mod hooks;
 
 mod matrix;

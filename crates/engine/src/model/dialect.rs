@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bindery_core::open::Open;
+use bindery_core::surrogates::mended;
 use serde_json::{Value, json};
 
 use super::ToolSpec;
@@ -184,7 +185,7 @@ pub(super) fn hash_name(bytes: &[u8]) -> u64 {
 
 /// Small models write the text itself instead of JSON.
 fn free_text(arguments: &str) -> Option<String> {
-    match serde_json::from_str::<Value>(arguments) {
+    match serde_json::from_str::<Value>(&mended(arguments).0) {
         Ok(value) => value.get("input").unwrap_or(&value).as_str().map(str::to_owned),
         Err(_) if arguments.trim_start().starts_with('{') => None,
         Err(_) => Some(arguments.to_owned()),

@@ -6,6 +6,7 @@ mod stream;
 
 use std::time::Duration;
 
+use bindery_core::surrogates::mended_bytes;
 use futures_util::future::BoxFuture;
 use reqwest::Response;
 use serde_json::Value;
@@ -103,7 +104,7 @@ async fn whole(
     names: &Names,
     events: &mpsc::Sender<ModelEvent>,
 ) -> Result<Answered, Failure> {
-    let mut response: Value = serde_json::from_slice(body).map_err(|err| {
+    let mut response: Value = serde_json::from_slice(&mended_bytes(body).0).map_err(|err| {
         let words = format!("what the model's server sent is not JSON: {err}");
         Failure::new(Fault::Garbage, Again::Stream, words)
     })?;

@@ -3,6 +3,8 @@
 //! A payload is a long run of base64: after `base64,`, or one that uses most of the alphabet. A
 //! run of one letter, of digits or of words is text, however long it is.
 
+use bindery_core::surrogates::mend;
+
 /// Keeps a JSON text without its binary payloads, so that it still parses.
 #[derive(Debug)]
 pub(super) struct Elider {
@@ -111,6 +113,7 @@ impl Elider {
         // A text that ends within a string is no JSON anyway; its numbers must be right.
         self.end_run();
         self.shortened.text_bytes += std::mem::take(&mut self.unread);
+        mend(&mut self.out);
         (&self.out, self.shortened)
     }
 

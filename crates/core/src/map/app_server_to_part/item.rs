@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::TurnMapper;
 use super::notice::{custom, unknown};
 use super::runs::Channel;
+use super::tools::COMMAND;
 use crate::file::FileData;
 use crate::open::{Open, tag_of};
 use crate::part::{Part, Source};
@@ -18,7 +19,9 @@ pub(super) fn started(mapper: &mut TurnMapper, note: &ItemNote, parts: &mut Vec<
         return;
     };
     match item {
-        ThreadItem::AgentMessage { .. } => mapper.runs.begin(&note.id, Channel::Message, parts),
+        ThreadItem::AgentMessage { phase, .. } => {
+            mapper.runs.begin_message(&note.id, phase.as_deref(), parts);
+        }
         ThreadItem::Plan { .. } => mapper.runs.begin(&note.id, Channel::Plan, parts),
         // A user message amid an answer means that the model was steered away from it.
         ThreadItem::UserMessage { .. } => mapper.runs.discard_open(parts),
@@ -90,7 +93,7 @@ const WEB_SEARCH: &str = "codex_web_search";
 fn tool_of(item: &ThreadItem) -> Option<(String, Value)> {
     let (name, input) = match item {
         ThreadItem::CommandExecution(command) => (
-            "codex_command_execution",
+            COMMAND,
             json!({
                 "command": command.command,
                 "cwd": command.cwd,

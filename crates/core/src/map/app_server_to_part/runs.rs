@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::ids::{ItemId, PartId};
 use crate::part::{Delta, Part, Run as Edge};
-use crate::spec::codex_metadata;
+use crate::spec::{PROVIDER_KEY, codex_metadata};
 
 /// Which text of an item a run carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +64,25 @@ impl Runs {
     /// Begins the run of an item, unless it is there.
     pub(super) fn begin(&mut self, item: &ItemId, channel: Channel, parts: &mut Vec<Part>) {
         self.position(item, channel, parts);
+    }
+
+    /// Begins the run of a message; its phase, where Codex says it, is told with its first word.
+    pub(super) fn begin_message(
+        &mut self,
+        item: &ItemId,
+        phase: Option<&str>,
+        parts: &mut Vec<Part>,
+    ) {
+        let before = parts.len();
+        self.position(item, Channel::Message, parts);
+        let metadata = match parts.get_mut(before..).and_then(<[Part]>::last_mut) {
+            Some(Part::TextStart(run)) => run.provider_metadata.as_mut(),
+            _ => None,
+        };
+        let own = metadata.and_then(|metadata| metadata.get_mut(PROVIDER_KEY));
+        if let (Some(own), Some(phase)) = (own, phase) {
+            own["phase"] = json!(phase);
+        }
     }
 
     /// More text of an item; an item that was never announced is begun here.

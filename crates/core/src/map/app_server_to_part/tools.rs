@@ -12,6 +12,12 @@ use crate::spec::codex_metadata;
 /// A preliminary result replaces the one before, so each carries the end of the output so far.
 const TAIL_LIMIT: usize = 4 * 1024;
 
+/// How a command stands that a turn left running: neither well nor ill, so far.
+pub(super) const RUNNING: &str = "running";
+
+/// The tool that runs commands.
+pub(super) const COMMAND: &str = "codex_command_execution";
+
 /// The open tool calls of a turn.
 #[derive(Debug)]
 pub(super) struct Tools {
@@ -180,6 +186,9 @@ impl Tools {
             let name = self.find(&item).map(|call| call.name.clone()).unwrap_or_default();
             self.call(&item, &name, &json!({}), parts);
             let output = self.find(&item).map(|call| call.tail.clone()).unwrap_or_default();
+            // A turn may leave a command running on purpose; how that ends, nobody knows yet.
+            let runs_on = status == RUNNING && name == COMMAND;
+            let status = if status == RUNNING && !runs_on { "incomplete" } else { status };
             let mut result = json!({
                 "status": status,
                 "message": "the turn ended before the tool did",
@@ -187,7 +196,7 @@ impl Tools {
             if !output.is_empty() {
                 result["output"] = json!(output);
             }
-            self.result(&item, result, true, parts);
+            self.result(&item, result, !runs_on, parts);
         }
     }
 

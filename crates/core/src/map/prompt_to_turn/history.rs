@@ -1,6 +1,6 @@
 //! Which thread a prompt belongs to, and which of its messages that thread does not have yet.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -19,6 +19,8 @@ pub(super) type Placed<'a> = (usize, &'a Message);
 pub(super) struct Split<'a> {
     /// The thread.
     pub(super) thread: ThreadChoice,
+    /// See [`super::TurnPlan::after`].
+    pub(super) after: Option<TurnId>,
     /// New messages before the last user turn; system messages left out.
     pub(super) earlier: Vec<Placed<'a>>,
     /// The last user turn: all user messages at the end.
@@ -32,7 +34,8 @@ pub(super) struct Split<'a> {
 /// Chooses the thread and cuts the prompt.
 pub(super) fn split<'a>(prompt: &'a Prompt, own: &Own, notes: &mut Notes<'_>) -> Split<'a> {
     let thread = thread(prompt, own, notes);
-    let end = thread.as_ref().and_then(|thread| end_of(prompt, thread));
+    let without = &notes.context.without;
+    let end = thread.as_ref().and_then(|thread| end_of(prompt, thread, without));
     let new_from = end.map_or(0, |end| end + 1);
     let (old, new) = prompt.0.split_at(new_from);
 
@@ -40,8 +43,11 @@ pub(super) fn split<'a>(prompt: &'a Prompt, own: &Own, notes: &mut Notes<'_>) ->
     let users = earlier.iter().rev().take_while(|(_, message)| is_user(message)).count();
     let latest = earlier.split_off(earlier.len() - users);
     let ended = end.and_then(|end| prompt.0[end].known());
+    let turn = thread.as_ref().zip(ended).and_then(|(thread, ended)| turn_in(ended, thread));
+    let resumes = thread.is_some() && !own.fork && notes.context.branches;
     Split {
-        thread: choice(thread, ended, own, notes),
+        after: turn.clone().filter(|_| resumes),
+        thread: choice(thread, turn, own, notes),
         earlier,
         latest,
         known_calls: old.iter().filter_map(Open::known).flat_map(calls).collect(),
@@ -52,11 +58,12 @@ pub(super) fn split<'a>(prompt: &'a Prompt, own: &Own, notes: &mut Notes<'_>) ->
 }
 
 fn thread(prompt: &Prompt, own: &Own, notes: &mut Notes<'_>) -> Option<ThreadId> {
+    let context = notes.context;
     let in_history = || {
         let newest = prompt.0.iter().rev().filter_map(Open::known);
+        let newest = newest.filter(|message| !is_of(message, &context.without));
         newest.filter_map(|message| metadata_of(message, "threadId")?.as_str()).next()
     };
-    let context = notes.context;
     match &context.thread {
         ThreadSource::Fresh => None,
         _ if own.thread_id.is_some() => own.thread_id.clone(),
@@ -67,15 +74,12 @@ fn thread(prompt: &Prompt, own: &Own, notes: &mut Notes<'_>) -> Option<ThreadId>
 
 fn choice(
     thread: Option<ThreadId>,
-    ended: Option<&Message>,
+    last_turn_id: Option<TurnId>,
     own: &Own,
     notes: &mut Notes<'_>,
 ) -> ThreadChoice {
     match thread {
-        Some(thread_id) if own.fork => {
-            let turn = ended.and_then(|message| metadata_of(message, "turnId")?.as_str());
-            ThreadChoice::Fork { thread_id, last_turn_id: turn.map(TurnId::from) }
-        }
+        Some(thread_id) if own.fork => ThreadChoice::Fork { thread_id, last_turn_id },
         Some(thread) => ThreadChoice::Resume(thread),
         None => {
             if own.fork {
@@ -93,8 +97,9 @@ fn choice(
 ///
 /// A thread that no message names was given by the caller, who knows that it holds the
 /// conversation up to the last answer.
-fn end_of(prompt: &Prompt, thread: &ThreadId) -> Option<usize> {
+fn end_of(prompt: &Prompt, thread: &ThreadId, without: &BTreeSet<TurnId>) -> Option<usize> {
     let last = |wanted: &dyn Fn(&Message) -> bool| {
+        let wanted = |message: &Message| wanted(message) && !is_of(message, without);
         prompt.0.iter().rposition(|message| message.known().is_some_and(wanted))
     };
     last(&|message| carries(message, thread)).or_else(|| last(&is_assistant))
@@ -127,6 +132,20 @@ fn is_assistant(message: &Message) -> bool {
 fn carries(message: &Message, thread: &ThreadId) -> bool {
     let ours = |metadata| own::find_text(metadata, "threadId") == Some(thread.as_str());
     metadata_all(message).into_iter().any(|metadata| ours(Some(metadata)))
+}
+
+/// The turn of the thread that a message is of: that of its last part which says so.
+fn turn_in(message: &Message, thread: &ThreadId) -> Option<TurnId> {
+    let of_thread =
+        |metadata: &&Metadata| own::find_text(Some(metadata), "threadId") == Some(thread.as_str());
+    let mut parts = metadata_all(message).into_iter().rev().filter(of_thread);
+    parts.find_map(|metadata| own::find_text(Some(metadata), "turnId")).map(TurnId::from)
+}
+
+/// Whether a message is of one of these turns.
+fn is_of(message: &Message, turns: &BTreeSet<TurnId>) -> bool {
+    let turn = metadata_of(message, "turnId").and_then(Value::as_str);
+    turn.is_some_and(|turn| turns.contains(&TurnId::from(turn)))
 }
 
 /// A value in the metadata of an assistant message: its own, else of its first part that has it.

@@ -13,7 +13,7 @@ use super::output::{self, Piece};
 use super::own::{self, Own};
 use crate::open::{Open, tag_of};
 use crate::prompt::{
-    AssistantPart, FilePart, Message, ToolOutput, ToolPart, ToolResultPart, UserPart,
+    AssistantPart, FilePart, Message, TextPart, ToolOutput, ToolPart, ToolResultPart, UserPart,
 };
 use crate::spec::Metadata;
 use crate::wire::app_server::input::ResponseItem;
@@ -108,6 +108,10 @@ impl Injector<'_, '_, '_, '_> {
         match part {
             Open::Known(AssistantPart::Text(part)) => self.assistant_says(&part.text),
             Open::Known(AssistantPart::File(part)) => self.assistant_file(part, place),
+            // What Codex said on the way to an answer was said, though it is not part of that.
+            Open::Known(AssistantPart::Reasoning(part)) if is_commentary(part) => {
+                self.assistant_says(&part.text);
+            }
             Open::Known(AssistantPart::Reasoning(_)) => self.notes.reasoning += 1,
             Open::Known(AssistantPart::ReasoningFile(part)) => self.notes.unsupported(
                 format!("reasoning-file ({})", part.media_type),
@@ -182,7 +186,7 @@ impl Injector<'_, '_, '_, '_> {
     }
 
     fn assistant_says(&mut self, text: &str) {
-        if text.is_empty() {
+        if text.trim().is_empty() {
             return;
         }
         let said = json!({ "type": "output_text", "text": text });
@@ -238,6 +242,10 @@ pub(super) fn placed<T>(message: usize, content: &[T]) -> impl Iterator<Item = (
 fn is_preliminary(result: &ToolResultPart) -> bool {
     let Open::Known(ToolOutput::Json { value }) = &result.output else { return false };
     result.tool_name.starts_with("codex_") && value["status"] == "inProgress"
+}
+
+fn is_commentary(part: &TextPart) -> bool {
+    own::find_text(part.provider_options.as_ref(), "phase") == Some("commentary")
 }
 
 /// Notes a part of a kind we do not know.

@@ -18,6 +18,51 @@ pub(super) fn marks(tools: &[Value]) -> Map<String, Value> {
     tools.iter().map(mark).collect()
 }
 
+/// Tools of Codex's own (0.166, 0.169), some of them with some models or settings only. Of two
+/// tools of one name Codex runs its own, and says nothing.
+pub const RESERVED: &[&str] = &[
+    "apply_patch",
+    "close_agent",
+    "create_goal",
+    "exec",
+    "exec_command",
+    "get_goal",
+    "list_mcp_resource_templates",
+    "list_mcp_resources",
+    "read_mcp_resource",
+    "request_user_input",
+    "resume_agent",
+    "send_input",
+    "spawn_agent",
+    "tool_search",
+    "update_goal",
+    "update_plan",
+    "view_image",
+    "wait",
+    "wait_agent",
+    "web_search",
+    "write_stdin",
+];
+
+/// The first tool whose name is taken.
+pub(super) fn reserved(tools: &[Open<Tool>]) -> Option<&str> {
+    let name = |tool: &'_ Open<Tool>| match tool {
+        Open::Known(Tool::Function { name, .. }) => RESERVED.iter().find(|taken| *taken == name),
+        _ => None,
+    };
+    tools.iter().find_map(name).copied()
+}
+
+/// What a thread of these marks was not told of, in words; none if it knows all, or nobody knows.
+pub(super) fn unknown_to(marks: &Map<String, Value>, tools: &[Value]) -> Option<String> {
+    let before = marks.get("tools")?.as_object()?;
+    let now = self::marks(tools).into_iter();
+    let unknown: Map<String, Value> =
+        now.filter(|(name, mark)| before.get(name) != Some(mark)).collect();
+    let known = before.iter().filter(|(name, _)| unknown.contains_key(*name));
+    difference(&known.map(|(name, mark)| (name.clone(), mark.clone())).collect(), &unknown)
+}
+
 /// What is new, gone or changed, in words; none if nothing is.
 pub(super) fn difference(before: &Map<String, Value>, now: &Map<String, Value>) -> Option<String> {
     let names = |words: &str, found: Vec<&String>| {

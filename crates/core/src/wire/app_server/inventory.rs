@@ -93,8 +93,8 @@ pub const NOTIFICATIONS: &[(&str, Fate)] = &[
     ("thread/status/changed", NotShown(ECHO)),
     ("thread/compacted", NotShown(ECHO)),
     ("item/fileChange/outputDelta", NotShown("deprecated and no longer sent")),
-    ("rawResponseItem/completed", NotShown(ECHO)),
-    ("rawResponse/completed", NotShown(ECHO)),
+    ("rawResponseItem/completed", Mapped),
+    ("rawResponse/completed", Mapped),
 
     ("command/exec/outputDelta", NotShown(HOST)),
     ("process/outputDelta", NotShown(HOST)),

@@ -20,7 +20,7 @@ pub enum ThreadItem {
     AgentMessage {
         /// The text so far; all of it at completion.
         text: String,
-        /// Known only at completion.
+        /// What it is in the answer, where the model's provider says so.
         #[serde(default)]
         phase: Option<String>,
     },

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::inventory::{self, Fate};
 use super::item::ThreadItem;
-use crate::ids::{ItemId, ThreadId, TurnId};
+use crate::ids::{CallId, ItemId, ThreadId, TurnId};
 use crate::item::{FileChange, PlanStep};
 use crate::open::Open;
 
@@ -87,6 +87,10 @@ pub enum Body {
     },
     /// On the list of what is not shown, with the reason.
     NotShown(&'static str),
+    /// An item of the model's wire; told of threads that were started with raw events.
+    RawItem(Option<RawCall>),
+    /// The model's response is over, whatever waits for an answer; told as raw items are.
+    ResponseEnded,
     /// Not on any list, or of a shape we do not know.
     Unknown {
         /// The method.
@@ -221,6 +225,19 @@ impl Address {
     }
 }
 
+/// A call of a function, as the model made it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename = "function_call")]
+pub struct RawCall {
+    /// The function.
+    pub name: String,
+    /// The family of functions that it is of.
+    #[serde(default)]
+    pub namespace: Option<String>,
+    /// The call.
+    pub call_id: CallId,
+}
+
 impl Notification {
     /// Reads a notification. Never fails, never drops.
     pub fn decode(method: &str, params: &RawValue) -> Self {
@@ -318,6 +335,8 @@ fn body_of(method: &str, params: &RawValue) -> Result<Body, String> {
         "turn/diff/updated" => Body::DiffUpdated(field(params, "diff")?),
         "thread/tokenUsage/updated" => Body::TokenUsage(field(params, "tokenUsage")?),
         "error" => Body::Error(parse(params)?),
+        "rawResponseItem/completed" => Body::RawItem(field(params, "item").ok()),
+        "rawResponse/completed" => Body::ResponseEnded,
         "serverRequest/resolved" => Body::RequestResolved(field(params, "requestId")?),
         other => return listed(other, params),
     })

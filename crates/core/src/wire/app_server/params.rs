@@ -55,6 +55,9 @@ pub struct ThreadStart {
     /// The caller's tools (needs the experimental capability).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dynamic_tools: Option<Vec<Value>>,
+    /// Tell where each response of the model ends; no other request can ask for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub experimental_raw_events: bool,
 }
 
 /// `thread/resume`.

@@ -175,3 +175,9 @@ proptest! {
         prop_assert_eq!(sketch(&decode(&line)), want);
     }
 }
+
+#[test]
+fn half_a_surrogate_pair_costs_a_character_and_not_the_message() {
+    let line = br#"{"method":"m","params":{"delta":"a\ud83d"}}"#;
+    assert_eq!(sketch(&decode(line)), r#"! m {"delta":"a\ufffd"} None"#);
+}

@@ -1,5 +1,6 @@
 //! Chunks of a chat completion, merged into items.
 
+use bindery_core::surrogates::mended;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -89,7 +90,7 @@ impl<'a> Reader<'a> {
             self.whole = true;
             return Ok((Vec::new(), Progress::Done));
         }
-        let chunk: Value = match serde_json::from_str(data) {
+        let chunk: Value = match serde_json::from_str(&mended(data).0) {
             Ok(chunk @ Value::Object(_)) => chunk,
             other => {
                 let err = other.err().map(|err| err.to_string());

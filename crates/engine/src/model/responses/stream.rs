@@ -1,6 +1,7 @@
 //! The stream of the Responses API, event by event.
 
 use bindery_core::open::{Open, tag_of};
+use bindery_core::surrogates::mended;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -48,7 +49,7 @@ impl<'a> Reader<'a> {
     /// Reads one event. What is not JSON is skipped and counted, as Codex skips it: one bad line
     /// must not cost an answer.
     pub(super) fn read(&mut self, data: &str) -> Result<Step, Failure> {
-        let event: Event = match serde_json::from_str(data) {
+        let event: Event = match serde_json::from_str(&mended(data).0) {
             Ok(event) => event,
             Err(err) => {
                 self.skipped += 1;
@@ -165,7 +166,7 @@ pub(super) fn incomplete(response: &Value) -> Failure {
 }
 
 fn error(data: &str) -> Failure {
-    let mut value: Value = serde_json::from_str(data).unwrap_or_default();
+    let mut value: Value = serde_json::from_str(&mended(data).0).unwrap_or_default();
     // Here `type` names the event and not the error.
     if let Some(fields) = value.as_object_mut() {
         fields.remove("type");

@@ -181,15 +181,40 @@ fn changed_instructions_follow_as_a_message_and_changed_tools_are_told() {
     assert_eq!((warned(&same), line(&same).as_str()), (vec![], "resume t1 |  | c | "));
     assert_eq!(json!(same.marks), marks);
 
-    let changed = planned(call("be long", tool("y"), Some(&marks)));
+    let changed = planned(call("be long", tool("x"), Some(&marks)));
     assert_eq!(line(&changed), "resume t1 | developer: be long | c | ");
-    assert_eq!(warned(&changed), ["no tools", "other system"]);
-    // Told once: the next call finds the new text in force, and the old tools.
+    assert_eq!(warned(&changed), ["other system"]);
+    // Told once: the next call finds the new text in force.
     assert_ne!(changed.marks["instructions"], marks["instructions"]);
     assert_eq!(changed.marks["tools"], marks["tools"]);
 
+    // A thread cannot be told of other tools, so another one is.
+    let added = planned(call("be brief", tool("y"), Some(&marks)));
+    assert_eq!(line(&added), "fresh | user: a / assistant: b | c | ");
+    assert_eq!(warned(&added), ["other tools"]);
+    assert_ne!(added.marks["tools"], marks["tools"]);
+    // Not where the caller wants this one.
+    let mut named = call("be brief", tool("y"), Some(&marks));
+    named["providerOptions"] = json!({ "codex": { "threadId": "t1" } });
+    let named = planned(named);
+    assert_eq!(
+        (warned(&named), line(&named).as_str()),
+        (vec!["no tools".to_owned()], "resume t1 |  | c | ")
+    );
+
     let gone = planned(call("", tool("x"), Some(&marks)));
     assert_eq!((warned(&gone), gone.inject), (vec!["no system".to_owned()], vec![]));
+}
+
+#[test]
+fn a_tool_with_the_name_of_one_of_codexs_own_is_refused() {
+    for name in ["exec_command", "apply_patch", "update_plan", "view_image", "web_search"] {
+        let tool = json!({ "type": "function", "name": name, "inputSchema": {} });
+        let call = json!({ "prompt": [user("a")], "tools": [tool] });
+        let err = try_plan(call, &PlanContext::default()).unwrap_err();
+        assert_eq!((err.code(), err.hint().is_some()), ("reserved_tool_name", true));
+        assert!(err.to_string().contains(&format!("`{name}`")), "{err}");
+    }
 }
 
 #[test]
