@@ -6,14 +6,14 @@ import { createRequire } from 'node:module';
 import { build } from 'esbuild';
 
 const require = createRequire(import.meta.url);
-const common = { entryPoints: ['src/index.ts'], bundle: true, packages: 'external', platform: 'node', target: 'node20' };
+const common = { entryPoints: ['src/index.ts', 'src/stdout-mapper.ts'], bundle: true, packages: 'external', platform: 'node', target: 'node20' };
 
 rmSync('dist', { recursive: true, force: true });
-await build({ ...common, format: 'esm', outfile: 'dist/esm/index.js' });
+await build({ ...common, format: 'esm', outdir: 'dist/esm' });
 await build({
   ...common,
   format: 'cjs',
-  outfile: 'dist/cjs/index.js',
+  outdir: 'dist/cjs',
   // CommonJS has no `import.meta`; its own word for the place is `__filename`.
   define: { 'import.meta.url': '__filename' },
 });

@@ -107,6 +107,13 @@ pub(crate) fn bench(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
+/// Builds the package; gives its mapper of what `codex exec --json` prints.
+pub(crate) fn stdout_mapper(root: &Path) -> anyhow::Result<PathBuf> {
+    let site = Site::new(root, Vec::new());
+    site.package()?;
+    Ok(site.folder.join("package/dist/esm/stdout-mapper.js"))
+}
+
 /// Where it all happens, and with which programs.
 struct Site {
     root: PathBuf,
@@ -129,6 +136,7 @@ impl Site {
             ("BINDERY_STAGE", program("examples/stage")),
             ("BINDERY_TEST_CODEX", need::path(root, &codex::NEED)?),
             ("BINDERY_TEST_CHROMIUM", browser(root)?),
+            ("BINDERY_FIXTURES", root.join("fixtures")),
         ];
         Ok(Self::new(root, environment))
     }
