@@ -4,6 +4,8 @@ mod answers;
 
 mod input;
 
+mod skills;
+
 mod staff;
 
 mod step;
@@ -175,7 +177,7 @@ impl LanguageModel {
 
     /// Runs a call and gives its parts as they come.
     pub async fn stream(&self, options: &CallOptions) -> Result<Call, Error> {
-        let mut context = self.settings.plan.clone();
+        let mut context = self.context(options).await?;
         match self.run(plan(options, &context)?).await {
             // An older Codex: what cannot be injected is told in the first message instead.
             Err(Error::Rpc { method, message, .. })

@@ -42,18 +42,20 @@ const DEFAULT = 'default';
  */
 export function createCodex(settings: CodexSettings = {}): CodexProvider {
   checkSettings(settings, 'createCodex');
-  const specification = settings.specification ?? installedSpecification();
+  // Anew for each model: one provider may be used by packages that have different majors of `ai`.
+  const specificationOf = (more: CodexSettings): 'v3' | 'v4' =>
+    more.specification ?? settings.specification ?? installedSpecification();
   const lease = new Lease();
   const languageModel = (modelId?: string, more: CodexSettings = {}): CodexModel => {
     checkSettings(more, 'settings');
     const name = modelId ?? settings.defaultModel ?? DEFAULT;
-    return new CodexLanguageModel(name, merged(settings, more), more.specification ?? specification, lease);
+    return new CodexLanguageModel(name, merged(settings, more), specificationOf(more), lease);
   };
   const none = (modelType: 'embeddingModel' | 'imageModel') => (modelId: string): never => {
     throw new NoSuchModelError({ modelId, modelType });
   };
   return Object.assign((modelId?: string, more?: CodexSettings) => languageModel(modelId, more), {
-    specificationVersion: specification as 'v3',
+    specificationVersion: specificationOf({}) as 'v3',
     languageModel,
     chat: languageModel,
     embeddingModel: none('embeddingModel'),
@@ -62,7 +64,7 @@ export function createCodex(settings: CodexSettings = {}): CodexProvider {
     prepare: async (modelId?: string, more: CodexSettings = {}) => {
       checkSettings(more, 'settings');
       const name = modelId ?? settings.defaultModel ?? DEFAULT;
-      await prepare(more.specification ?? specification, name, merged(settings, more), lease);
+      await prepare(specificationOf(more), name, merged(settings, more), lease);
     },
     shutdown: () => lease.end(settings),
   });

@@ -27,6 +27,8 @@ mod told;
 
 mod mention;
 
+mod skills;
+
 mod input;
 
 mod answers;
@@ -47,6 +49,7 @@ use crate::part::Warning;
 use crate::wire::app_server::input::{ResponseItem, UserInput};
 use crate::wire::app_server::params::{ThreadSettings, TurnSettings};
 use notes::Notes;
+pub use skills::names_skills;
 
 /// What the caller of [`plan`] knows beside the call.
 #[derive(Clone, Debug, PartialEq)]
