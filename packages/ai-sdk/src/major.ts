@@ -40,20 +40,26 @@ const FRAMES = 30;
 
 /** The first file on the stack that is none of ours. */
 function callingFile(): string | undefined {
-  const { prepareStackTrace, stackTraceLimit } = Error;
   const own = dirname(pathOf(here));
+  const files = stackFiles().filter((file) => file !== '' && !file.startsWith('node:'));
+  return files.map(pathOf).find((file) => dirname(file) !== own);
+}
+
+/** The files on the stack. How the process writes its stacks is left as it was. */
+function stackFiles(): string[] {
+  const kept = Error as { prepareStackTrace?: unknown; stackTraceLimit?: number };
+  const { prepareStackTrace, stackTraceLimit } = kept;
   try {
-    Error.stackTraceLimit = FRAMES;
-    Error.prepareStackTrace = (_, frames) => frames;
-    const frames = new Error().stack as unknown as NodeJS.CallSite[] | string | undefined;
-    if (!Array.isArray(frames)) return undefined;
-    const files = frames.map((frame) => frame.getFileName() ?? '').filter((file) => file !== '' && !file.startsWith('node:'));
-    return files.map(pathOf).find((file) => dirname(file) !== own);
+    kept.stackTraceLimit = FRAMES;
+    kept.prepareStackTrace = (_: unknown, frames: NodeJS.CallSite[]) => frames.map((frame) => frame.getFileName() ?? '');
+    const files = new Error().stack as unknown;
+    return Array.isArray(files) ? (files as string[]) : [];
   } catch {
-    return undefined;
+    return [];
   } finally {
-    Error.prepareStackTrace = prepareStackTrace;
-    Error.stackTraceLimit = stackTraceLimit;
+    if (prepareStackTrace === undefined) delete kept.prepareStackTrace;
+    else kept.prepareStackTrace = prepareStackTrace;
+    if (stackTraceLimit !== undefined) kept.stackTraceLimit = stackTraceLimit;
   }
 }
 

@@ -3,14 +3,15 @@
 import { checkNames } from './check-settings.js';
 import { createCodex, type CodexProvider } from './provider.js';
 import { callbacksOf, type AppServerApprovals } from './migrate-asks.js';
-import type { Awaitable, CallSettings, CodexSettings, ProviderTool, ThreadSettings } from './settings.js';
+import { sessionOf, type AppServerSession } from './migrate-session.js';
+import type { Awaitable, CallSettings, CodexSettings, ProviderTool, ThreadSettings, ToolContext } from './settings.js';
 
 /** A tool as it is declared there; `handler` and `execute` are the same. */
 export interface AppServerTool {
   description?: string;
   inputSchema: Record<string, unknown>;
-  execute?: (input: unknown, context: unknown) => unknown;
-  handler?: (input: unknown, context: unknown) => unknown;
+  execute?: (input: unknown, context: ToolContext) => unknown;
+  handler?: (input: unknown, context: ToolContext) => unknown;
 }
 
 /** The settings that are accepted; those without a meaning here are named by a warning. */
@@ -29,7 +30,7 @@ export interface CodexAppServerSettings {
   transportFactory?: unknown;
   compaction?: { shouldCompactOnResume?: boolean | ((call: { prompt: unknown }) => Awaitable<boolean>); strict?: boolean };
   tools?: Record<string, AppServerTool>;
-  toolHandlers?: Record<string, (input: unknown, context: unknown) => unknown>;
+  toolHandlers?: Record<string, (input: unknown, context: ToolContext) => unknown>;
   toolTimeoutMs?: number;
   interruptTimeoutMs?: number;
   approvals?: AppServerApprovals;
@@ -53,21 +54,17 @@ export interface AppServerCallOptions extends CallSettings {
   onSessionCreated?: (session: AppServerSession) => void;
 }
 
-/** The session handle under its old names. */
-export interface AppServerSession {
-  threadId: string;
-  turnId: string;
-  injectMessage: (text: string) => Promise<void>;
-  interrupt: () => Promise<void>;
-}
+/** The key of options and metadata, under the name that the other package gives it. */
+export const CODEX_PROVIDER_ID = 'codex';
 
 /** Not needed here (one process runs all threads, the protocol is negotiated), or without an equal. */
 const WITHOUT_EFFECT = ['clientInfo', 'experimentalApi', 'persistent', 'debug', 'emitPlanUpdates'] as const;
-const REFUSED = ['transportFactory', 'toolHandlers'] as const;
+const REFUSED = ['transportFactory'] as const;
 
 const NAMES: readonly (keyof CodexAppServerSettings)[] = [
   ...WITHOUT_EFFECT,
   ...REFUSED,
+  'toolHandlers',
   'defaultModel',
   'defaultThreadSettings',
   'defaultTurnSettings',
@@ -81,14 +78,16 @@ const NAMES: readonly (keyof CodexAppServerSettings)[] = [
   'onSessionCreated',
 ];
 
+/** The provider with nothing set, under the name that the other package gives it. */
+export const codexAppServer: CodexProvider = createCodex();
+
 /** A provider from the settings of the other package. */
 export function createCodexAppServer(settings: CodexAppServerSettings = {}): CodexProvider {
   checkNames(settings, NAMES, 'createCodexAppServer');
   const refused = REFUSED.filter((name) => settings[name] !== undefined);
   if (refused.length > 0) {
     throw new TypeError(
-      `createCodexAppServer: no equal for ${refused.join(', ')}; declare tools with a schema in ` +
-        '`tools`, and name a server that listens with `transport.websocket`',
+      `createCodexAppServer: no equal for ${refused.join(', ')}; name a server that listens with \`transport.websocket\``,
     );
   }
   const ignored: string[] = WITHOUT_EFFECT.filter((name) => settings[name] !== undefined);
@@ -102,6 +101,9 @@ export function createCodexAppServer(settings: CodexAppServerSettings = {}): Cod
   }
   return createCodex(translated(settings));
 }
+
+/** The same, under its other name there. */
+export const createCodexProvider = createCodexAppServer;
 
 /** Options of one call, under the name that the other package gives them. */
 export function codexCallOptions(options: AppServerCallOptions): { codex: ThreadSettings & JsonOnly } {
@@ -125,7 +127,7 @@ function translated(from: CodexAppServerSettings): CodexSettings {
     codex: stdio?.command,
     env: stdio?.env,
     appServer: listeningOf(from.transport),
-    tools: toolsOf(from.tools),
+    tools: toolsOf({ ...handlersOf(from.toolHandlers), ...from.tools }),
     toolTimeoutMs: from.toolTimeoutMs,
     interruptTimeoutMs: from.interruptTimeoutMs,
     compaction: compactionOf(from.compaction),
@@ -163,8 +165,14 @@ function serverOf({ bearerToken, headers, ...server }: AppServerMcp): Record<str
   return Object.keys(all).length === 0 ? own : { ...own, http_headers: all };
 }
 
-function toolsOf(from: CodexAppServerSettings['tools']): Record<string, ProviderTool> | undefined {
-  if (from === undefined) return undefined;
+/** Tools without a schema: Codex calls only what it is told of, so it is told that they take any object. */
+function handlersOf(from: CodexAppServerSettings['toolHandlers'] = {}): Record<string, AppServerTool> {
+  const entries = Object.entries(from).map(([name, handler]) => [name, { inputSchema: { type: 'object' }, handler }] as const);
+  return Object.fromEntries(entries);
+}
+
+function toolsOf(from: Record<string, AppServerTool>): Record<string, ProviderTool> | undefined {
+  if (Object.keys(from).length === 0) return undefined;
   const entries = Object.entries(from).map(([name, { execute, handler, ...rest }]) => {
     const run = execute ?? handler;
     if (run === undefined) throw new TypeError(`createCodexAppServer: tool \`${name}\` has no execute`);
@@ -180,12 +188,6 @@ function contentOf(result: unknown): unknown {
   if (success !== false) return contentItems;
   const texts = contentItems.map((item) => (item as { text?: string }).text ?? '');
   throw new Error(texts.join('\n') || 'the tool failed');
-}
-
-function sessionOf(told: CodexAppServerSettings['onSessionCreated']): CodexSettings['onSession'] {
-  if (told === undefined) return undefined;
-  return ({ threadId, turnId, steer, interrupt }) =>
-    told({ threadId, turnId, injectMessage: steer, interrupt });
 }
 
 /** Leaves out what is undefined, so that defaults hold. */

@@ -203,23 +203,50 @@ export interface ProviderTool {
   description?: string;
   /** JSON Schema. */
   inputSchema: Record<string, unknown>;
-  execute: (input: unknown, context: { callId: string; threadId: string; signal: AbortSignal }) => unknown;
+  /** Does the work; what it returns is told to Codex as text, what it throws as a failure. */
+  execute: (input: unknown, context: ToolContext) => unknown;
+}
+
+/** What a tool of the settings is told besides its input. */
+export interface ToolContext {
+  /** The call, as in the stream's `toolCallId`. */
+  callId: string;
+  /** The thread that the call belongs to. */
+  threadId: string;
+  /** The turn that the call belongs to. */
+  turnId: string;
+  /** The tool's name. */
+  toolName: string;
+  /** Aborted when the turn is over or the tool takes too long. */
+  signal: AbortSignal;
 }
 
 /** A running turn. */
 export interface CodexSession {
+  /** The thread. */
   threadId: string;
+  /** The turn. */
   turnId: string;
-  /** Says something to the turn while it runs. */
-  steer: (text: string) => Promise<void>;
+  /** Whether the call still runs. */
+  isActive: () => boolean;
+  /** Says something to the turn while it runs: text, or parts as a user message of the SDK has them. */
+  steer: (input: string | Record<string, unknown>[]) => Promise<void>;
   /** Stops the turn; its stream ends as interrupted. */
   interrupt: () => Promise<void>;
 }
 
+/** A model that Codex offers. */
 export interface ModelInfo {
+  /** Its name in calls. */
   id: string;
+  /** Its name for people. */
   name: string;
+  /** What it is good at. */
   description?: string;
+  /** Used when none is named. */
   isDefault: boolean;
+  /** What it can be shown: `text`, `image`; empty where Codex does not say. */
+  inputModalities?: string[];
+  /** What else Codex says of it. */
   [more: string]: unknown;
 }

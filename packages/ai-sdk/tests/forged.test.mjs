@@ -221,7 +221,8 @@ test('a skill is named without its path, and Codex is given it with one', async 
   writeFileSync(`${folder}/SKILL.md`, '---\nname: deploy\ndescription: how we deploy\n---\nAlways press the green key.\n');
   for (const skill of ['deploy', { name: 'deploy' }]) {
     const told = `ship it ${typeof skill}`;
-    await stage.push(reply(told, text('Shipped.')));
+    // The skill is told after the message.
+    await stage.push({ when: { input: told }, steps: [text('Shipped.')] });
     const messages = [{ role: 'user', content: told, providerOptions: { codex: { skills: [skill] } } }];
     const result = await soon(generateText({ model: codex(), messages }), told);
     assert.deepEqual([result.text, result.warnings], ['Shipped.', []]);
