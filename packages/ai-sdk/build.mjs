@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { build } from 'esbuild';
 
 const require = createRequire(import.meta.url);
-const common = { entryPoints: ['src/index.ts', 'src/stdout-mapper.ts'], bundle: true, packages: 'external', platform: 'node', target: 'node20' };
+const common = { entryPoints: ['src/index.ts', 'src/stdout-mapper.ts', 'src/codex-cli.ts'], bundle: true, packages: 'external', platform: 'node', target: 'node20' };
 
 rmSync('dist', { recursive: true, force: true });
 await build({ ...common, format: 'esm', outdir: 'dist/esm' });
