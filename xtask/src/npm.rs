@@ -55,9 +55,9 @@ const CHROMIUM: Need = Need {
 /// Names the program to the tests.
 const PROGRAM: &str = "BINDERY_BIN";
 
-/// What the package is made of; the rest of its folder is tests and examples.
+/// What the package is made of; the rest of its folder is tests.
 const SOURCES: &[&str] =
-    &["src", "build.mjs", "pack.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
+    &["src", "examples", "build.mjs", "pack.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
 
 /// How long a step that builds or checks may take, and how long one that tests; both on a slow
 /// machine.
@@ -154,6 +154,7 @@ impl Site {
         for name in SOURCES {
             copy(&self.source.join(name), &folder.join(name))?;
         }
+        copy(&self.root.join("LICENSE"), &folder.join("LICENSE"))?;
         for (name, hint) in [
             ("build", "read the messages above"),
             ("check", "mend what tsc and ESLint name"),

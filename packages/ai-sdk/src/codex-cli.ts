@@ -24,11 +24,19 @@ export interface CodexCliProvider {
   /** Always throws: Codex has none. */
   imageModel(modelId: string): never;
   /** What Codex offers. */
-  listModels(): Promise<{ models: ModelInfo[]; defaultModel?: ModelInfo }>;
+  listModels(): Promise<ModelList>;
   /** Ends the provider's calls and, where no other provider uses it, the daemon. */
   close(): Promise<void>;
   /** The same. */
   dispose(): Promise<void>;
+}
+
+/** What Codex offers. */
+export interface ModelList {
+  /** All models. */
+  models: ModelInfo[];
+  /** The one that is used when none is named. */
+  defaultModel?: ModelInfo;
 }
 
 /** What a provider is made with. */
@@ -63,7 +71,7 @@ export const codexExec: CodexCliProvider = createCodexExec();
 export const codexCli: CodexCliProvider = codexExec;
 
 /** What Codex offers. */
-export async function listModels(options: Pick<CliSettings, 'codexPath' | 'env' | 'cwd'> = {}): Promise<{ models: ModelInfo[]; defaultModel?: ModelInfo }> {
+export async function listModels(options: Pick<CliSettings, 'codexPath' | 'env' | 'cwd'> = {}): Promise<ModelList> {
   const provider = createCodexAppServer({ defaultSettings: options });
   try {
     return await provider.listModels();

@@ -4,10 +4,48 @@ import type { CodexSession, CodexSettings } from './settings.js';
 
 /** Something to add to a turn, as Codex's own protocol has it. */
 export type AppServerInput =
-  | { type: 'text'; text: string; text_elements?: unknown[] }
-  | { type: 'image'; url?: string; imageUrl?: string }
-  | { type: 'localImage'; path: string }
-  | { type: 'skill' | 'mention'; name: string; path: string };
+  | AppServerText
+  | AppServerImage
+  | AppServerLocalImage
+  | AppServerReference;
+
+/** Words. */
+export interface AppServerText {
+  /** What it is. */
+  type: 'text';
+  /** The words. */
+  text: string;
+  /** Marked places in them, which only people are shown. */
+  text_elements?: unknown[];
+}
+
+/** An image by its address. */
+export interface AppServerImage {
+  /** What it is. */
+  type: 'image';
+  /** A `data:` address. */
+  url?: string;
+  /** The same. */
+  imageUrl?: string;
+}
+
+/** An image on the disk. */
+export interface AppServerLocalImage {
+  /** What it is. */
+  type: 'localImage';
+  /** Where it is. */
+  path: string;
+}
+
+/** A skill to use, or a file to mention; a text must come with it. */
+export interface AppServerReference {
+  /** What it is. */
+  type: 'skill' | 'mention';
+  /** Its name. */
+  name: string;
+  /** Where it is. */
+  path: string;
+}
 
 /** The session handle under its old names. */
 export interface AppServerSession {

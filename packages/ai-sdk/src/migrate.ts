@@ -8,49 +8,101 @@ import type { Awaitable, CallSettings, CodexSettings, ProviderTool, ThreadSettin
 
 /** A tool as it is declared there; `handler` and `execute` are the same. */
 export interface AppServerTool {
+  /** What it is for. */
   description?: string;
+  /** JSON Schema of what it takes. */
   inputSchema: Record<string, unknown>;
+  /** Does the work. */
   execute?: (input: unknown, context: ToolContext) => unknown;
+  /** The same. */
   handler?: (input: unknown, context: ToolContext) => unknown;
 }
 
 /** The settings that are accepted; those without a meaning here are named by a warning. */
 export interface CodexAppServerSettings {
+  /** Used where a call names no model. */
   defaultModel?: string;
+  /** What threads run with, where the call does not say. */
   defaultThreadSettings?: ThreadSettings;
-  defaultTurnSettings?: ThreadSettings & { model?: string };
-  mcpServers?: Record<string, AppServerMcp>;
-  clientInfo?: unknown;
-  experimentalApi?: boolean;
-  transport?: {
-    type?: 'stdio' | 'websocket';
-    stdio?: { command?: string; args?: string[]; cwd?: string; env?: Record<string, string> };
-    websocket?: { url: string; headers?: Record<string, string> };
+  /** What turns run with, where the call does not say. */
+  defaultTurnSettings?: ThreadSettings & {
+    /** Used where neither the call nor `defaultModel` names one. */
+    model?: string;
   };
+  /** MCP servers for Codex. */
+  mcpServers?: Record<string, AppServerMcp>;
+  /** No effect here. */
+  clientInfo?: unknown;
+  /** No effect here: the protocol is negotiated. */
+  experimentalApi?: boolean;
+  /** The program, or a server that listens already. */
+  transport?: {
+    /** Which of both. */
+    type?: 'stdio' | 'websocket';
+    /** The program. */
+    stdio?: {
+      /** `codex`, or where it is. */
+      command?: string;
+      /** No effect here. */
+      args?: string[];
+      /** No effect here: threads have a folder each. */
+      cwd?: string;
+      /** Added to the environment of Codex. */
+      env?: Record<string, string>;
+    };
+    /** A server that listens already. */
+    websocket?: {
+      /** Its address. */
+      url: string;
+      /** `Authorization` lets a caller in; others have no effect. */
+      headers?: Record<string, string>;
+    };
+  };
+  /** Refused: name a server that listens with `transport.websocket`. */
   transportFactory?: unknown;
-  compaction?: { shouldCompactOnResume?: boolean | ((call: { prompt: unknown }) => Awaitable<boolean>); strict?: boolean };
+  /** Compact threads that are resumed. */
+  compaction?: {
+    /** When; a function is asked before every call. */
+    shouldCompactOnResume?: boolean | ((call: { prompt: unknown }) => Awaitable<boolean>);
+    /** A compaction that fails, fails the call. */
+    strict?: boolean;
+  };
+  /** Tools that run here, with their schemas. */
   tools?: Record<string, AppServerTool>;
+  /** Tools that run here, without: Codex is told that they take any object. */
   toolHandlers?: Record<string, (input: unknown, context: ToolContext) => unknown>;
+  /** How long a tool may take; 30 s. */
   toolTimeoutMs?: number;
+  /** How long an interrupted turn may take to end. */
   interruptTimeoutMs?: number;
+  /** Who answers Codex's questions. */
   approvals?: AppServerApprovals;
+  /** No effect here. */
   debug?: unknown;
+  /** No effect here: one process runs all threads. */
   persistent?: unknown;
+  /** No effect here: plans are always told. */
   emitPlanUpdates?: boolean;
+  /** Told of each turn, with handles to steer and stop it. */
   onSessionCreated?: (session: AppServerSession) => void;
 }
 
 /** An MCP server; Codex's own names are taken too. */
 export interface AppServerMcp {
+  /** What kind it is; its `command` or `url` says the same. */
   type?: 'stdio' | 'http';
+  /** Sent as `Authorization: Bearer …`. */
   bearerToken?: string;
+  /** Headers of each request. */
   headers?: Record<string, string>;
   [codexsOwn: string]: unknown;
 }
 
 /** Options of one call. */
 export interface AppServerCallOptions extends CallSettings {
+  /** Who answers the questions of this call. */
   approvals?: AppServerApprovals;
+  /** Told of this call's turn. */
   onSessionCreated?: (session: AppServerSession) => void;
 }
 

@@ -16,13 +16,17 @@ export type CodexModel = LanguageModelV3;
 /** Models by name. */
 export interface CodexProvider {
   (modelId?: string, settings?: CodexSettings): CodexModel;
+  /** The specification of its models, as far as it is known before one is asked for. */
   readonly specificationVersion: 'v3';
+  /** A model by its name; without one the default of the settings, else of Codex. */
   languageModel(modelId?: string, settings?: CodexSettings): CodexModel;
+  /** The same. */
   chat(modelId?: string, settings?: CodexSettings): CodexModel;
   /** Always throws: Codex has none. */
   embeddingModel(modelId: string): never;
   /** Always throws: Codex has none. */
   imageModel(modelId: string): never;
+  /** What Codex offers with these settings. */
   listModels(): Promise<ModelInfo[]>;
   /** Starts Codex and a thread ahead, so that the first conversation need not wait for them. */
   prepare(modelId?: string, settings?: CodexSettings): Promise<void>;
