@@ -1,7 +1,7 @@
 // Builds dist/esm and dist/cjs with their types.
 
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { build } from 'esbuild';
 
@@ -17,9 +17,19 @@ await build({
   // CommonJS has no `import.meta`; its own word for the place is `__filename`.
   define: { 'import.meta.url': '__filename' },
 });
+bringAlong('dist/cjs/index.js');
+bringAlong('dist/cjs/codex-cli.js');
 const tsc = require.resolve('typescript/bin/tsc');
 execFileSync(process.execPath, [tsc, '--emitDeclarationOnly', '--outDir', 'dist/types'], { stdio: 'inherit' });
 for (const kind of ['esm', 'cjs']) cpSync('dist/types', `dist/${kind}`, { recursive: true });
 rmSync('dist/types', { recursive: true });
 mkdirSync('dist/cjs', { recursive: true });
 writeFileSync('dist/cjs/package.json', '{ "type": "commonjs" }\n');
+
+/** Of CommonJS, tools that gather a deployment's files understand `require` under its own name alone. */
+function bringAlong(file) {
+  let count = 0;
+  const text = readFileSync(file, 'utf8').replace(/\bload\w*\((?="@bindery\/bin-)/g, () => ((count += 1), 'require('));
+  if (count !== 6) throw new Error(`${file} names ${count} platform packages`);
+  writeFileSync(file, text);
+}
