@@ -208,7 +208,8 @@ impl Site {
         add_platform(&platform, &folder)?;
         copy(&self.source.join("tests"), &folder.join("tests"))?;
         let mut tests = Command::new(node);
-        tests.args(["--test", "--test-reporter=spec", "tests/bare/bare.test.mjs"]);
+        tests.args(["--test", "--test-reporter=spec"]);
+        tests.args(test_files(&folder.join("tests/bare"))?);
         tests.current_dir(&folder);
         let others = self.environment.iter().filter(|(name, _)| *name != PROGRAM);
         tests.envs(others.map(|(name, path)| (name, path)));
