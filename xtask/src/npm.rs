@@ -56,8 +56,15 @@ const CHROMIUM: Need = Need {
 const PROGRAM: &str = "BINDERY_BIN";
 
 /// What the package is made of; the rest of its folder is tests.
-const SOURCES: &[&str] =
-    &["src", "examples", "build.mjs", "pack.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
+const SOURCES: &[&str] = &[
+    "src",
+    "examples",
+    "build.mjs",
+    "pack.mjs",
+    "eslint.config.mjs",
+    "tsconfig.json",
+    "README.md",
+];
 
 /// How long a step that builds or checks may take, and how long one that tests; both on a slow
 /// machine.
