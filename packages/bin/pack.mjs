@@ -37,12 +37,18 @@ const manifest = {
   os: [platform],
   cpu: [arch],
   ...(libc === undefined ? {} : { libc: [libc] }),
+  main: './index.js',
   bin: { bindery: program },
-  files: [program],
+  files: [program, 'index.js'],
   // The program is run from where it lies, never out of an archive.
   preferUnplugged: true,
 };
 writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+// Where the program is, in words that tools which gather a deployment's files understand.
+writeFileSync(
+  join(folder, 'index.js'),
+  `const { join } = require('node:path');\n\nmodule.exports = join(__dirname, '${program}');\n`,
+);
 writeFileSync(
   join(folder, 'README.md'),
   `# ${name}\n\nThe program \`bindery\` for one platform. Install \`@bindery/ai-sdk\`, which brings the right one.\n`,

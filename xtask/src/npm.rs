@@ -55,9 +55,16 @@ const CHROMIUM: Need = Need {
 /// Names the program to the tests.
 const PROGRAM: &str = "BINDERY_BIN";
 
-/// What the package is made of; the rest of its folder is tests and examples.
-const SOURCES: &[&str] =
-    &["src", "build.mjs", "pack.mjs", "eslint.config.mjs", "tsconfig.json", "README.md"];
+/// What the package is made of; the rest of its folder is tests.
+const SOURCES: &[&str] = &[
+    "src",
+    "examples",
+    "build.mjs",
+    "pack.mjs",
+    "eslint.config.mjs",
+    "tsconfig.json",
+    "README.md",
+];
 
 /// How long a step that builds or checks may take, and how long one that tests; both on a slow
 /// machine.
@@ -107,6 +114,13 @@ pub(crate) fn bench(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
+/// Builds the package; gives its mapper of what `codex exec --json` prints.
+pub(crate) fn stdout_mapper(root: &Path) -> anyhow::Result<PathBuf> {
+    let site = Site::new(root, Vec::new());
+    site.package()?;
+    Ok(site.folder.join("package/dist/esm/stdout-mapper.js"))
+}
+
 /// Where it all happens, and with which programs.
 struct Site {
     root: PathBuf,
@@ -129,6 +143,7 @@ impl Site {
             ("BINDERY_STAGE", program("examples/stage")),
             ("BINDERY_TEST_CODEX", need::path(root, &codex::NEED)?),
             ("BINDERY_TEST_CHROMIUM", browser(root)?),
+            ("BINDERY_FIXTURES", root.join("fixtures")),
         ];
         Ok(Self::new(root, environment))
     }
@@ -146,6 +161,7 @@ impl Site {
         for name in SOURCES {
             copy(&self.source.join(name), &folder.join(name))?;
         }
+        copy(&self.root.join("LICENSE"), &folder.join("LICENSE"))?;
         for (name, hint) in [
             ("build", "read the messages above"),
             ("check", "mend what tsc and ESLint name"),
@@ -199,7 +215,8 @@ impl Site {
         add_platform(&platform, &folder)?;
         copy(&self.source.join("tests"), &folder.join("tests"))?;
         let mut tests = Command::new(node);
-        tests.args(["--test", "--test-reporter=spec", "tests/bare/bare.test.mjs"]);
+        tests.args(["--test", "--test-reporter=spec"]);
+        tests.args(test_files(&folder.join("tests/bare"))?);
         tests.current_dir(&folder);
         let others = self.environment.iter().filter(|(name, _)| *name != PROGRAM);
         tests.envs(others.map(|(name, path)| (name, path)));

@@ -6,6 +6,8 @@ mod branch;
 
 mod input;
 
+mod skills;
+
 mod staff;
 
 mod step;
@@ -190,6 +192,14 @@ impl LanguageModel {
                 Ok(call) => return Ok(call),
                 Err(Stop::Replan(replan)) => warnings.extend(replan.apply(&mut context)),
                 Err(Stop::Error(error)) => return Err(error),
+        let mut context = self.context(options).await?;
+        match self.run(plan(options, &context)?).await {
+            // An older Codex: what cannot be injected is told in the first message instead.
+            Err(Error::Rpc { method, message, .. })
+                if method == "thread/inject_items" && message.contains("unknown variant") =>
+            {
+                context.can_inject = false;
+                self.run(plan(options, &context)?).await
             }
         }
     }

@@ -65,6 +65,22 @@ pub enum Status {
     Unknown,
 }
 
+impl Status {
+    /// How an item stands that ended with this word and this exit code. One table for what is
+    /// live and what was kept: a word that we do not know is neither good nor bad.
+    pub fn of_word(word: Option<&str>, exit_code: Option<i64>) -> Self {
+        match (word, exit_code) {
+            (Some("failed" | "error" | "errored"), _) => Self::Failed,
+            (Some("declined"), _) => Self::Declined,
+            (Some("in_progress" | "inProgress"), _) => Self::Pending,
+            (Some("interrupted" | "aborted"), _) => Self::Aborted,
+            (_, Some(code)) if code != 0 => Self::Failed,
+            (None | Some("" | "completed" | "complete" | "ok" | "success"), _) => Self::Ok,
+            (Some(_), _) => Self::Unknown,
+        }
+    }
+}
+
 /// When something began and ended, in milliseconds since 1970, where it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,6 +10,7 @@ mod compat;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::item;
 use crate::json_text::JsonText;
 
 /// One line of the stream.
@@ -272,6 +273,20 @@ impl State {
             Self::Completed => Status::Success,
             Self::Unknown => Status::Unknown,
             _ => Status::Error,
+        }
+    }
+}
+
+impl From<item::Status> for State {
+    fn from(status: item::Status) -> Self {
+        match status {
+            item::Status::Ok => Self::Completed,
+            item::Status::Failed => Self::Failed,
+            item::Status::Declined => Self::Declined,
+            item::Status::Aborted => Self::Aborted,
+            // An item that is told as done and yet runs is one that nobody will hear of again.
+            item::Status::Pending | item::Status::Incomplete => Self::Incomplete,
+            item::Status::Unknown => Self::Unknown,
         }
     }
 }

@@ -123,7 +123,8 @@ async function withinLimit(
   signal: AbortSignal,
 ): Promise<unknown> {
   const stop = AbortSignal.any([signal, AbortSignal.timeout(limit)]);
-  const { callId, threadId } = interrupt;
+  const { callId, threadId, turnId } = interrupt;
+  const toolName = String(interrupt['tool']);
   const over = new Promise<never>((_, reject) => {
     stop.addEventListener('abort', () => {
       const why = signal.aborted ? 'the turn is over' : `the tool took longer than ${limit} ms`;
@@ -131,7 +132,7 @@ async function withinLimit(
     });
   });
   const run = Promise.resolve().then(() =>
-    tool.execute(interrupt['arguments'], { callId, threadId, signal: stop }),
+    tool.execute(interrupt['arguments'], { callId, threadId, turnId, toolName, signal: stop }),
   );
   return Promise.race([run, over]);
 }

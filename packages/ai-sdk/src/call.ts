@@ -54,14 +54,18 @@ function unlessAborted<T>(wanted: Promise<T>, signal: AbortSignal | undefined): 
 function asideOf(server: Server, settings: CodexSettings): Aside {
   // Few calls are asked anything.
   let over: AbortController | undefined;
+  let isActive = true;
   return {
     event: (event, value) => {
-      if (event === 'session') return begun(value, server, settings);
+      if (event === 'session') return begun(value, server, settings, () => isActive);
       if (event !== 'interrupt') return;
       over ??= new AbortController();
       void reply(value as unknown as Interrupt, server, settings, over.signal);
     },
-    over: () => over?.abort(),
+    over: () => {
+      isActive = false;
+      over?.abort();
+    },
   };
 }
 
@@ -151,14 +155,15 @@ async function told(
   }
 }
 
-function begun(value: Record<string, unknown>, server: Server, settings: CodexSettings): void {
+function begun(value: Record<string, unknown>, server: Server, settings: CodexSettings, isActive: () => boolean): void {
   if (settings.onSession === undefined) return;
   const call = `/v1/language-model/calls/${encodeURIComponent(String(value['callId']))}`;
   const session: CodexSession = {
     threadId: String(value['threadId']),
     turnId: String(value['turnId']),
-    steer: async (text) => {
-      await ask(server, 'POST', `${call}/steer`, { text });
+    isActive,
+    steer: async (input) => {
+      await ask(server, 'POST', `${call}/steer`, typeof input === 'string' ? { text: input } : { input });
     },
     interrupt: async () => {
       await ask(server, 'POST', `${call}/interrupt`, {});

@@ -16,7 +16,9 @@ export type { CodexRunProgress } from './progress.js';
 export interface CodexRunOptions extends CodexSettings {
   /** The folder that tasks are done in; the model cannot choose another. */
   cwd: string;
+  /** The model; else what Codex is set to. */
   model?: string;
+  /** What the other model is told of the tool. */
   description?: string;
 }
 
@@ -43,16 +45,21 @@ const SCHEMA_SYMBOL = Symbol.for('vercel.ai.schema');
 
 /** What a model hands over. */
 export interface CodexRunInput {
+  /** What is to be done, in full. */
   task: string;
+  /** Goes on with an earlier task. */
   threadId?: string;
 }
 
 /** The tool, in a shape that both majors of the SDK take. */
 export interface CodexRunTool {
+  /** What the other model is told of it. */
   description: string;
+  /** What it takes, as the installed SDK wants it. */
   // The SDK's own schema type carries a symbol of the installed major, which cannot be named here.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   inputSchema: any;
+  /** Hands the task over, and yields how it stands. */
   execute: (input: CodexRunInput, options?: { abortSignal?: AbortSignal }) => AsyncGenerator<CodexRunProgress>;
 }
 

@@ -2,6 +2,7 @@
 
 import { APICallError } from '@ai-sdk/provider';
 
+/** What went wrong, by a word that stays. */
 export type BinderyErrorCode =
   | 'binary_not_found'
   | 'daemon_did_not_start'
@@ -13,10 +14,13 @@ export type BinderyErrorCode =
 
 /** A fault of ours or of the daemon's, before a model was asked. */
 export class BinderyError extends Error {
+  /** Its class, by name. */
   override readonly name = 'BinderyError';
   constructor(
     message: string,
+    /** What went wrong, by a word that stays. */
     readonly code: BinderyErrorCode,
+    /** What can be done about it. */
     readonly hint?: string,
     options?: ErrorOptions,
   ) {

@@ -2,13 +2,17 @@
 
 export { codex, createCodex, type CodexModel, type CodexProvider } from './provider.js';
 export {
+  CODEX_PROVIDER_ID,
+  codexAppServer,
   createCodexAppServer,
+  createCodexProvider,
   codexCallOptions,
   type AppServerCallOptions,
   type AppServerMcp,
-  type AppServerSession,
+  type AppServerTool,
   type CodexAppServerSettings,
 } from './migrate.js';
+export type { AppServerInput, AppServerSession } from './migrate-session.js';
 export type { AppServerApprovals, AppServerElicitation } from './migrate-asks.js';
 export { codexRun, type CodexRunInput, type CodexRunOptions, type CodexRunProgress, type CodexRunTool } from './codex-run.js';
 export { BinderyError, type BinderyErrorCode } from './errors.js';
@@ -26,5 +30,6 @@ export type {
   PermissionsAnswer,
   ProviderTool,
   ThreadSettings,
+  ToolContext,
   UserInputRequest,
 } from './settings.js';

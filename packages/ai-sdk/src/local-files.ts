@@ -30,8 +30,12 @@ function refuseIn(value: unknown, place: string): void {
     if (localPath !== undefined && localPath !== null) refuse(place, '`localPath`');
     if (mentions !== undefined && mentions !== null) refuse(place, '`mentions`');
     // A skill without a path is one that the server knows.
-    if (listOf(skills).some((skill) => typeof skill !== 'string')) refuse(place, 'a skill by its path');
+    if (!listOf(skills).every(isName)) refuse(place, 'a skill by its path');
   }
+}
+
+function isName(skill: unknown): boolean {
+  return typeof skill === 'string' || (skill !== null && typeof skill === 'object' && Object.keys(skill).join() === 'name');
 }
 
 function isFileUrl(address: unknown): boolean {

@@ -12,33 +12,56 @@ import type {
 
 /** The callbacks as they are given there. Ours are taken too. */
 export interface AppServerApprovals {
+  /** May a command run? */
   onCommandApproval?: (request: CommandApproval & AppServerAsked) => Awaitable<AppServerDecision>;
+  /** May files be changed? */
   onFileChangeApproval?: (request: FileChangeApproval & AppServerAsked) => Awaitable<AppServerDecision>;
+  /** What Codex asks the user. */
   onToolUserInput?: (request: UserInputRequest & AppServerAsked) => Awaitable<AppServerAnswers>;
+  /** What an MCP server asks. */
   onElicitation?: (request: AppServerElicitation) => Awaitable<AppServerElicited>;
 }
 
 /** What every question is given beside our own names. */
 export interface AppServerAsked {
+  /** The call that it is about. */
   itemId: string;
+  /** The question's name. */
   approvalId: string;
 }
 
 /** A question of an MCP server's. */
 export interface AppServerElicitation extends AppServerAsked {
+  /** The thread that asks. */
   threadId: string;
+  /** The turn that asks. */
   turnId: string;
+  /** The MCP server. */
   serverName: string;
+  /** What it asks, in words. */
   message: string;
+  /** How it wants to be answered. */
   mode: string;
+  /** JSON Schema of the form. */
   requestedSchema?: unknown;
   /** `codex_approval_kind` is `mcp_tool_call` where it is asked whether a tool may run. */
-  _meta: { codex_approval_kind?: string; tool_params?: unknown; persist?: string[] } | null;
+  _meta: {
+    /** What the approval is of. */
+    codex_approval_kind?: string;
+    /** The tool's arguments. */
+    tool_params?: unknown;
+    /** How long a yes may hold. */
+    persist?: string[];
+  } | null;
 }
 
 /** Its answer. */
 export interface AppServerElicited extends Omit<ElicitationAnswer, 'persist'> {
-  _meta?: { persist?: 'session' | 'always' } | null;
+  /** How long the yes holds. */
+  _meta?: {
+    /** One of the words that the question offers. */
+    persist?: 'session' | 'always';
+  } | null;
 }
 
 /** A decision; a rule in Codex's own shape. */

@@ -25,8 +25,11 @@ import { REFUSED_MARK, ThreadMarks } from './thread-marks.js';
 export class CodexLanguageModel implements LanguageModelV3 {
   readonly specificationVersion: 'v3';
   readonly provider = 'codex';
-  /** Codex takes no addresses of images: the SDK downloads them. */
-  readonly supportedUrls = {};
+  /**
+   * Codex takes no addresses of the web: the SDK downloads them. Files of this machine it cannot download; they come here
+   * as they are, to be passed on where `allowLocalFiles` is set, and else to be refused with a reason.
+   */
+  readonly supportedUrls = { '*/*': [/^\s*file:/i] };
 
   constructor(
     readonly modelId: string,

@@ -4,12 +4,21 @@ import type { LanguageModelV3StreamPart } from '@ai-sdk/provider';
 
 /** How a task stands; the last one is the tool's result. */
 export interface CodexRunProgress {
+  /** Where the task stands. */
   status: 'running' | 'done' | 'failed';
+  /** The task's thread, to go on with it. */
   threadId?: string;
   /** What Codex said last. */
   text: string;
   /** What it did: commands, patches, searches. */
-  steps: { tool: string; input: unknown; failed?: boolean }[];
+  steps: {
+    /** The tool. */
+    tool: string;
+    /** Its input. */
+    input: unknown;
+    /** It went wrong. */
+    failed?: boolean;
+  }[];
   /** Why it failed. */
   reason?: string;
 }

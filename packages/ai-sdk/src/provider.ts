@@ -16,13 +16,17 @@ export type CodexModel = LanguageModelV3;
 /** Models by name. */
 export interface CodexProvider {
   (modelId?: string, settings?: CodexSettings): CodexModel;
+  /** The specification of its models, as far as it is known before one is asked for. */
   readonly specificationVersion: 'v3';
+  /** A model by its name; without one the default of the settings, else of Codex. */
   languageModel(modelId?: string, settings?: CodexSettings): CodexModel;
+  /** The same. */
   chat(modelId?: string, settings?: CodexSettings): CodexModel;
   /** Always throws: Codex has none. */
   embeddingModel(modelId: string): never;
   /** Always throws: Codex has none. */
   imageModel(modelId: string): never;
+  /** What Codex offers with these settings. */
   listModels(): Promise<ModelInfo[]>;
   /** Starts Codex and a thread ahead, so that the first conversation need not wait for them. */
   prepare(modelId?: string, settings?: CodexSettings): Promise<void>;
@@ -42,18 +46,20 @@ const DEFAULT = 'default';
  */
 export function createCodex(settings: CodexSettings = {}): CodexProvider {
   checkSettings(settings, 'createCodex');
-  const specification = settings.specification ?? installedSpecification();
+  // Anew for each model: one provider may be used by packages that have different majors of `ai`.
+  const specificationOf = (more: CodexSettings): 'v3' | 'v4' =>
+    more.specification ?? settings.specification ?? installedSpecification();
   const lease = new Lease();
   const languageModel = (modelId?: string, more: CodexSettings = {}): CodexModel => {
     checkSettings(more, 'settings');
     const name = modelId ?? settings.defaultModel ?? DEFAULT;
-    return new CodexLanguageModel(name, merged(settings, more), more.specification ?? specification, lease);
+    return new CodexLanguageModel(name, merged(settings, more), specificationOf(more), lease);
   };
   const none = (modelType: 'embeddingModel' | 'imageModel') => (modelId: string): never => {
     throw new NoSuchModelError({ modelId, modelType });
   };
   return Object.assign((modelId?: string, more?: CodexSettings) => languageModel(modelId, more), {
-    specificationVersion: specification as 'v3',
+    specificationVersion: specificationOf({}) as 'v3',
     languageModel,
     chat: languageModel,
     embeddingModel: none('embeddingModel'),
@@ -62,7 +68,7 @@ export function createCodex(settings: CodexSettings = {}): CodexProvider {
     prepare: async (modelId?: string, more: CodexSettings = {}) => {
       checkSettings(more, 'settings');
       const name = modelId ?? settings.defaultModel ?? DEFAULT;
-      await prepare(more.specification ?? specification, name, merged(settings, more), lease);
+      await prepare(specificationOf(more), name, merged(settings, more), lease);
     },
     shutdown: () => lease.end(settings),
   });

@@ -20,10 +20,15 @@ export interface ThreadSettings {
   sandboxPolicy?: Record<string, unknown>;
   /** Leave no session file behind. */
   ephemeral?: boolean;
+  /** How much the model thinks, in Codex's own words: `low`, `medium`, `high` and more, by model. */
   effort?: string;
+  /** How much of the model's thinking is told. */
   summary?: 'auto' | 'concise' | 'detailed' | 'none';
+  /** The provider of models, as Codex's settings name it. */
   modelProvider?: string;
+  /** Added to Codex's own instructions. */
   developerInstructions?: string;
+  /** Instead of Codex's own instructions. */
   baseInstructions?: string;
   /** Where system messages go. */
   instructions?: 'developer' | 'base';
@@ -31,6 +36,7 @@ export interface ThreadSettings {
   config?: Record<string, unknown>;
   /** Any other parameter of Codex's own; one that has a setting here is refused. */
   threadExtra?: Record<string, unknown>;
+  /** The same for each turn. */
   turnExtra?: Record<string, unknown>;
 }
 
@@ -44,8 +50,11 @@ export interface CallSettings extends ThreadSettings {
   threadId?: string;
   /** Go on with a copy of the thread. */
   fork?: boolean;
+  /** The model of this call, instead of that which the provider was asked for. */
   model?: string;
+  /** Read `@path` and `$skill` in the text. */
   parseMentions?: boolean;
+  /** How closely images are looked at. */
   imageDetail?: 'auto' | 'high' | 'original';
 }
 
@@ -58,7 +67,12 @@ export interface CodexSettings {
   /** The shape of the model: by default what the installed `ai` wants. */
   specification?: 'v3' | 'v4';
   /** A `bindery serve` that runs already. Without it the provider starts one of its own. */
-  server?: { url: string; token: string };
+  server?: {
+    /** Its address; it may have a path, as behind a proxy. */
+    url: string;
+    /** What lets a caller in. */
+    token: string;
+  };
   /** The program `bindery`; else `BINDERY_BIN`, the platform package, `PATH`. */
   bindery?: string;
   /** The program `codex`; else `bindery` looks for it. */
@@ -67,7 +81,12 @@ export interface CodexSettings {
    * A `codex app-server` that listens already (`ws://`, `wss://`, `unix://`), used instead of one of our own.
    * Folders and files are then those of its machine.
    */
-  appServer?: { url: string; token?: string };
+  appServer?: {
+    /** Its address. */
+    url: string;
+    /** What lets a caller in. */
+    token?: string;
+  };
   /** Codex, or Bindery's own engine; by default Codex where it is found. */
   backend?: 'codex' | 'engine';
   /** Codex's home for these threads. */
@@ -117,9 +136,13 @@ export interface CodexSettings {
    * `tool-approval-request`, and waits for its `tool-approval-response`.
    */
   onCommandApproval?: (request: CommandApproval) => Awaitable<ApprovalDecision>;
+  /** May files be changed? */
   onFileChangeApproval?: (request: FileChangeApproval) => Awaitable<ApprovalDecision>;
+  /** May Codex have more rights? */
   onPermissions?: (request: PermissionsRequest) => Awaitable<PermissionsAnswer>;
+  /** What Codex asks the user: an answer, or a list of them, for each question's `id`. */
   onToolUserInput?: (request: UserInputRequest) => Awaitable<Record<string, string | string[]>>;
+  /** What an MCP server asks; with `toolParams`, whether a tool of one may run. */
   onElicitation?: (request: ElicitationRequest) => Awaitable<ElicitationAnswer>;
   /** Told of every turn that begins, with handles to steer and stop it. */
   onSession?: (session: CodexSession) => void;
@@ -127,29 +150,40 @@ export interface CodexSettings {
   onCallbackError?: (error: unknown) => void;
 }
 
+/** A value, or the promise of one. */
 export type Awaitable<T> = T | Promise<T>;
 
 /** Yes or no, and for how long. Anything else means no. */
 export type ApprovalDecision =
   | 'accept'
   | 'acceptForSession'
-  | { acceptWithRule: string[] }
+  | {
+      /** Yes, and from now on to every command that begins with these words. */
+      acceptWithRule: string[];
+    }
   | 'decline'
   | 'cancel'
   | boolean;
 
+/** What every question is told with. */
 interface Asked {
   /** The question's name. */
   id: string;
+  /** The thread that asks. */
   threadId: string;
+  /** The turn that asks. */
   turnId: string;
+  /** The call that it is about, as in the stream's `toolCallId`. */
   callId: string;
+  /** Why, in Codex's words. */
   reason?: string | null;
 }
 
+/** May a command run? */
 export interface CommandApproval extends Asked {
   /** Exactly what would run. */
   command: string;
+  /** Where it would run. */
   cwd: string;
   /** It is typed into a running command instead of being started. */
   intoRunning: boolean;
@@ -159,30 +193,61 @@ export interface CommandApproval extends Asked {
   rule?: string[] | null;
 }
 
+/** May files be changed? */
 export interface FileChangeApproval extends Asked {
-  changes: { path: string; kind: unknown; diff: string }[];
+  /** The changes, file by file. */
+  changes: {
+    /** The file. */
+    path: string;
+    /** What happens to it, in Codex's own words. */
+    kind: unknown;
+    /** How. */
+    diff: string;
+  }[];
+  /** The folder that yes would open for writing, for the session. */
   grantRoot?: string | null;
 }
 
+/** May Codex have more rights? */
 export interface PermissionsRequest extends Asked {
+  /** What is wanted, in Codex's own words. */
   permissions: unknown;
+  /** The folder that it is about. */
   cwd?: string | null;
 }
 
 /** What is granted, at most what was wanted; nothing where it is left out. */
 export interface PermissionsAnswer {
+  /** What is granted. */
   granted?: unknown;
+  /** Until the thread ends, and not for this turn alone. */
   forSession?: boolean;
 }
 
+/** What Codex asks the user. */
 export interface UserInputRequest extends Asked {
-  questions: { id: string; header?: string; question?: string; options?: unknown[] }[];
+  /** The questions. */
+  questions: {
+    /** The key of its answer. */
+    id: string;
+    /** In a word. */
+    header?: string;
+    /** In full. */
+    question?: string;
+    /** Answers to choose from, each with a `label`. */
+    options?: unknown[];
+  }[];
 }
 
+/** What an MCP server asks. */
 export interface ElicitationRequest extends Asked {
+  /** The MCP server. */
   server: string;
+  /** What it asks, in words. */
   message: string;
+  /** How it wants to be answered: `form`, `url`. */
   mode: string;
+  /** JSON Schema of the form. */
   schema?: unknown;
   /** It is the approval of an MCP tool call with these arguments. */
   toolParams?: unknown;
@@ -190,7 +255,9 @@ export interface ElicitationRequest extends Asked {
   persist?: ('session' | 'always')[];
 }
 
+/** The answer to it. */
 export interface ElicitationAnswer {
+  /** Yes, no, or no answer at all. */
   action: 'accept' | 'decline' | 'cancel';
   /** The filled form. */
   content?: unknown;
@@ -200,26 +267,54 @@ export interface ElicitationAnswer {
 
 /** A tool of the provider's settings. */
 export interface ProviderTool {
+  /** What it is for. */
   description?: string;
   /** JSON Schema. */
   inputSchema: Record<string, unknown>;
-  execute: (input: unknown, context: { callId: string; threadId: string; signal: AbortSignal }) => unknown;
+  /** Does the work; what it returns is told to Codex as text, what it throws as a failure. */
+  execute: (input: unknown, context: ToolContext) => unknown;
+}
+
+/** What a tool of the settings is told besides its input. */
+export interface ToolContext {
+  /** The call, as in the stream's `toolCallId`. */
+  callId: string;
+  /** The thread that the call belongs to. */
+  threadId: string;
+  /** The turn that the call belongs to. */
+  turnId: string;
+  /** The tool's name. */
+  toolName: string;
+  /** Aborted when the turn is over or the tool takes too long. */
+  signal: AbortSignal;
 }
 
 /** A running turn. */
 export interface CodexSession {
+  /** The thread. */
   threadId: string;
+  /** The turn. */
   turnId: string;
-  /** Says something to the turn while it runs. */
-  steer: (text: string) => Promise<void>;
+  /** Whether the call still runs. */
+  isActive: () => boolean;
+  /** Says something to the turn while it runs: text, or parts as a user message of the SDK has them. */
+  steer: (input: string | Record<string, unknown>[]) => Promise<void>;
   /** Stops the turn; its stream ends as interrupted. */
   interrupt: () => Promise<void>;
 }
 
+/** A model that Codex offers. */
 export interface ModelInfo {
+  /** Its name in calls. */
   id: string;
+  /** Its name for people. */
   name: string;
+  /** What it is good at. */
   description?: string;
+  /** Used when none is named. */
   isDefault: boolean;
+  /** What it can be shown: `text`, `image`; empty where Codex does not say. */
+  inputModalities?: string[];
+  /** What else Codex says of it. */
   [more: string]: unknown;
 }

@@ -83,3 +83,11 @@ test('codexRun', async () => {
   assert.equal(await run('codex-run'), 'It is written.\n');
   assert.equal(readFileSync(`${stage.project}/NOTES.md`, 'utf8'), 'noted\n');
 });
+
+test('stdout-mapper', async () => {
+  await stage.push(reply('Say hello in one short sentence', text('Hello there.')));
+  const events = (await run('stdout-mapper')).trim().split('\n').map((line) => JSON.parse(line));
+  assert.equal(events[0].type, 'init');
+  assert.ok(events.some(({ type, content }) => type === 'message' && content === 'Hello there.'), JSON.stringify(events));
+  assert.deepEqual(events.at(-1), { type: 'result', status: 'success', reason: 'completed', exit_code: 0 });
+});

@@ -1,7 +1,9 @@
 // Messages that come from a browser name threads and files; what nobody vouches for is not used.
 
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import test from 'node:test';
+import { pathToFileURL } from 'node:url';
 
 import { generateText, streamText } from 'ai';
 import { codexRun } from '@bindery/ai-sdk';
@@ -10,6 +12,7 @@ import { all, exec, first, reply, soon, startStage, text, then } from './support
 
 const stage = await startStage({ unrestricted: true });
 const codex = stage.provider();
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg==';
 const JANOLE = '@janole/ai-sdk-provider-codex-asp';
 
 const user = (words) => ({ role: 'user', content: words });
@@ -189,6 +192,44 @@ test('messages of the app\'s own may name files, where the app says so', async (
   const model = codex(undefined, { allowLocalFiles: true });
   const result = await soon(generateText({ model, messages: [{ role: 'user', content }] }), 'a file');
   assert.equal(result.text, 'Seen.');
+});
+
+test('a `file:` address goes through the SDK, to be refused or passed on here', async () => {
+  const file = `${stage.project}/pixel.png`;
+  writeFileSync(file, Buffer.from(PIXEL, 'base64'));
+  const parts = {
+    image: { type: 'image', image: pathToFileURL(file) },
+    file: { type: 'file', mediaType: 'image/png', data: pathToFileURL(file) },
+  };
+  for (const [name, part] of Object.entries(parts)) {
+    const messages = [{ role: 'user', content: [{ type: 'text', text: `look at the ${name}` }, part] }];
+    const refused = { name: 'AI_InvalidArgumentError', message: /`file:` address.*allowLocalFiles/ };
+    await assert.rejects(generateText({ model: codex(), messages, maxRetries: 0 }), refused, name);
+    assert.equal((await stage.asked(`look at the ${name}`)).length, 0);
+    await stage.push(reply(`look at the ${name}`, text('A pixel.')));
+    const model = codex(undefined, { allowLocalFiles: true });
+    const result = await soon(generateText({ model, messages, maxRetries: 0 }), name);
+    assert.equal(result.text, 'A pixel.');
+    const [asked] = await stage.asked(`look at the ${name}`);
+    assert.match(JSON.stringify(asked), /data:image\/png;base64,/, name);
+  }
+});
+
+test('a skill is named without its path, and Codex is given it with one', async () => {
+  const folder = `${stage.project}/.agents/skills/deploy`;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(`${folder}/SKILL.md`, '---\nname: deploy\ndescription: how we deploy\n---\nAlways press the green key.\n');
+  for (const skill of ['deploy', { name: 'deploy' }]) {
+    const told = `ship it ${typeof skill}`;
+    // The skill is told after the message.
+    await stage.push({ when: { input: told }, steps: [text('Shipped.')] });
+    const messages = [{ role: 'user', content: told, providerOptions: { codex: { skills: [skill] } } }];
+    const result = await soon(generateText({ model: codex(), messages }), told);
+    assert.deepEqual([result.text, result.warnings], ['Shipped.', []]);
+    assert.match(JSON.stringify(await stage.asked(told)), /Always press the green key/);
+  }
+  const messages = [{ role: 'user', content: 'x', providerOptions: { codex: { skills: [{ name: 'deploy', path: '/etc/passwd' }] } } }];
+  await assert.rejects(generateText({ model: codex(), messages, maxRetries: 0 }), { name: 'AI_InvalidArgumentError' });
 });
 
 test('codexRun goes on with tasks of its own alone', async () => {

@@ -1,5 +1,5 @@
-//! `bindery map` on a long stream: CPU time and peak memory, beside a Node script that only
-//! parses each line and writes it again.
+//! `bindery map` on a long stream: CPU time and peak memory, beside the mapper of the npm package,
+//! and a Node script that only parses each line and writes it again.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -13,7 +13,7 @@ use super::cpu::CpuTime;
 use super::report::{Report, Table, Target};
 use super::samples::{Plan, Ratio, Samples, interleave};
 use super::{Setup, memory};
-use crate::{step, workspace};
+use crate::{npm, step, workspace};
 
 /// The length of the stream in bytes.
 const LENGTH: u64 = 200_000_000;
@@ -37,20 +37,39 @@ for await (const line of lines) {
 }
 ";
 
+/// The mapper of the npm package, fed as a program would.
+const MAPPER_SCRIPT: &str = "\
+import { createReadStream } from 'node:fs';
+const { createCodexStdoutMapper } = await import(process.argv[3]);
+const mapper = createCodexStdoutMapper({ dialect: 'full' });
+for await (const chunk of createReadStream(process.argv[2])) {
+  process.stdout.write(mapper.push(chunk).join(''));
+}
+process.stdout.write(mapper.flush({ code: 0 }).join(''));
+";
+
 /// Measures.
 pub fn run(setup: &Setup) -> anyhow::Result<Report> {
     let folder = setup.root.join("target/bindery-bench");
     fs::create_dir_all(&folder)?;
     let (stream, script) = (folder.join("exec.jsonl"), folder.join("lines.mjs"));
+    let mapper_script = folder.join("mapper.mjs");
     fs::write(&script, SCRIPT)?;
+    fs::write(&mapper_script, MAPPER_SCRIPT)?;
+    let mapper = npm::stdout_mapper(&setup.root)?;
     let bytes = write_stream(&setup.root, &stream)?;
     let bindery = build(&setup.root)?;
-    let mut memory = [0.0_f64; 2];
+    let mut memory = [0.0_f64; 3];
     let plan = Plan { warm_up: 1, rounds: setup.rounds.unwrap_or(7) };
-    let times = interleave(plan, 2, |variant| {
+    let times = interleave(plan, 3, |variant| {
         let mut command = match variant {
             0 => ours(&bindery, &stream),
-            _ => nodes(&script, &stream),
+            1 => nodes(&script, &stream),
+            _ => {
+                let mut command = nodes(&mapper_script, &stream);
+                command.arg(format!("file://{}", mapper.display()));
+                command
+            }
         };
         let (time, peak) = measure(&mut command)?;
         memory[variant] = memory[variant].max(peak);
@@ -132,13 +151,12 @@ fn peak_until_end(child: &mut Child) -> anyhow::Result<f64> {
     Ok(peak)
 }
 
-fn report(bytes: u64, times: &[Samples], memory: [f64; 2]) -> anyhow::Result<Report> {
+fn report(bytes: u64, times: &[Samples], memory: [f64; 3]) -> anyhow::Result<Report> {
     let megabytes = bytes as f64 / 1e6;
     let pace = |samples: &Samples| megabytes / (samples.median() / 1000.0);
     let mut table = Table::new(&["variant", "CPU ms", "MB per CPU s", "peak MB", "runs"]);
-    for (name, samples, peak) in
-        [("bindery map", &times[0], memory[0]), ("Node, parse and stringify", &times[1], memory[1])]
-    {
+    let names = ["bindery map", "Node, parse and stringify", "Node, the npm package's mapper"];
+    for ((name, samples), peak) in names.into_iter().zip(times).zip(memory) {
         table.rows.push(vec![
             name.to_owned(),
             format!("{:.0}", samples.median()),
@@ -166,10 +184,11 @@ mod tests {
 
     #[test]
     fn targets_compare_pace_memory_and_lead() {
-        let samples = |ms: f64| Samples::new(vec![ms]).unwrap();
-        let report = report(200_000_000, &[samples(500.0), samples(2000.0)], [19.0, 90.0]);
+        let times =
+            |ours: f64, nodes: f64| [ours, nodes, nodes].map(|ms| Samples::new(vec![ms]).unwrap());
+        let report = report(200_000_000, &times(500.0, 2000.0), [19.0, 90.0, 99.0]);
         assert!(report.unwrap().met());
-        let slow = super::report(200_000_000, &[samples(501.0), samples(2001.0)], [21.0, 90.0]);
+        let slow = super::report(200_000_000, &times(501.0, 2001.0), [21.0, 90.0, 99.0]);
         let met: Vec<_> = slow.unwrap().targets.iter().map(Target::met).collect();
         assert_eq!(met, [false, false, false]);
     }

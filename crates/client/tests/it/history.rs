@@ -108,3 +108,33 @@ crate::backend::on_both! {
     every_setting_that_cannot_be_carried_is_named,
     a_prompt_with_nothing_to_say_is_an_error_with_a_hint,
 }
+
+#[tokio::test]
+async fn skills_that_are_named_reach_codex_with_their_path() {
+    let stage = Stage::free(Script::always("deployed")).await;
+    let folder = stage.codex.project().join(".agents/skills/deploy");
+    std::fs::create_dir_all(&folder).unwrap();
+    let skill = "---\nname: deploy\ndescription: how we deploy\n---\nAlways press the green key.\n";
+    std::fs::write(folder.join("SKILL.md"), skill).unwrap();
+    let by_option = json!({ "codex": { "skills": ["deploy", "nowhere"] } });
+    let table = [
+        (
+            json!([{ "role": "user", "content": "ship it", "providerOptions": by_option }]),
+            json!({}),
+            1,
+        ),
+        (
+            json!([{ "role": "user", "content": "use $deploy." }]),
+            json!({ "parseMentions": true }),
+            0,
+        ),
+    ];
+    for (at, (prompt, own, warnings)) in table.into_iter().enumerate() {
+        let options = json!({ "prompt": prompt, "providerOptions": { "codex": own } });
+        let generated = call(&model(&stage), options).await;
+        let bodies = stage.model.bodies();
+        let input = bodies[at]["input"].to_string();
+        assert!(input.contains("Always press the green key."), "{input}");
+        assert_eq!(generated.warnings.len(), warnings, "{:?}", generated.warnings);
+    }
+}

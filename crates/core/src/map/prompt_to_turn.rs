@@ -27,6 +27,8 @@ mod told;
 
 mod mention;
 
+mod skills;
+
 mod input;
 
 mod answers;
@@ -48,6 +50,7 @@ use crate::wire::app_server::input::{ResponseItem, UserInput};
 use crate::wire::app_server::params::{ThreadSettings, TurnSettings};
 use notes::Notes;
 pub use tools::RESERVED;
+pub use skills::names_skills;
 
 /// What the caller of [`plan`] knows beside the call.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,6 +15,7 @@ mod msg;
 
 use std::borrow::Cow;
 
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use self::fields::Record;
@@ -98,39 +99,39 @@ pub enum Phase {
 pub fn decode(line: &str) -> Line<'_> {
     match serde_json::from_str::<Record<'_>>(line) {
         Ok(record) => {
-            let line = of_record(&record);
-            line.unwrap_or_else(|why| Line::Unknown { tag: tag(&record).into_owned(), why })
+            let read = of_record(&record, line);
+            read.unwrap_or_else(|why| Line::Unknown { tag: tag(&record).into_owned(), why })
         }
         Err(err) => Line::Unknown { tag: String::new(), why: err.to_string() },
     }
 }
 
-fn of_record<'a>(record: &Record<'a>) -> Result<Line<'a>, String> {
-    let Some(tag) = record.r#type else { return untagged(record) };
+fn of_record<'a>(record: &Record<'a>, line: &'a str) -> Result<Line<'a>, String> {
+    let Some(tag) = record.r#type else { return untagged(record, line) };
     let tag = JsonText::of(tag).ok_or("`type` is no text")?;
     let tag = tag.decode();
     Ok(match &*tag {
         "thread.started" => Line::ThreadStarted { thread_id: need(record.thread_id, "thread_id")? },
         "turn.started" => Line::TurnStarted,
         "turn.completed" => Line::TurnCompleted { usage: tokens(record.usage) },
-        "turn.failed" => Line::TurnFailed { message: message_in(record.error)? },
-        "item.started" => item(Phase::Started, record)?,
-        "item.updated" => item(Phase::Updated, record)?,
-        "item.completed" => item(Phase::Completed, record)?,
-        "error" => Line::Error { message: need(record.message, "message")? },
+        "turn.failed" => Line::TurnFailed { message: message_in(record.error, line) },
+        "item.started" => item(Phase::Started, record, line)?,
+        "item.updated" => item(Phase::Updated, record, line)?,
+        "item.completed" => item(Phase::Completed, record, line)?,
+        "error" => Line::Error { message: words(record.message, line) },
         "session.created" => {
-            Line::SessionCreated { id: text(record.id), model: text(record.model) }
+            Line::SessionCreated { id: shown(record.id), model: shown(record.model) }
         }
-        "message.output_text.delta" => Line::TextDelta(need(record.delta, "delta")?),
-        "message.output_text.done" => Line::TextDone(need(record.text, "text")?),
+        "message.output_text.delta" => Line::TextDelta(shown_or_empty(record.delta)),
+        "message.output_text.done" => Line::TextDone(shown_or_empty(record.text)),
         "response.completed" => Line::ResponseCompleted,
         _ => return Err("a type of line that is new to us".to_owned()),
     })
 }
 
-fn untagged<'a>(record: &Record<'a>) -> Result<Line<'a>, String> {
+fn untagged<'a>(record: &Record<'a>, line: &'a str) -> Result<Line<'a>, String> {
     if let Some(msg) = &record.msg {
-        return msg::decode(msg).map(Line::Msg);
+        return msg::decode(msg, line).map(Line::Msg);
     }
     if let Some(prompt) = text(record.prompt) {
         return Ok(Line::Prompt(prompt));
@@ -141,9 +142,9 @@ fn untagged<'a>(record: &Record<'a>) -> Result<Line<'a>, String> {
     }
 }
 
-fn item<'a>(phase: Phase, record: &Record<'a>) -> Result<Line<'a>, String> {
+fn item<'a>(phase: Phase, record: &Record<'a>, line: &'a str) -> Result<Line<'a>, String> {
     let item = record.item.as_ref().ok_or("`item` is missing")?;
-    Ok(Line::Item(phase, item::decode(item)?))
+    Ok(Line::Item(phase, item::decode(item, line)?))
 }
 
 fn tag<'a>(record: &Record<'a>) -> Cow<'a, str> {
@@ -169,6 +170,12 @@ fn need<'a>(raw: Option<&'a RawValue>, name: &str) -> Result<JsonText<'a>, Strin
     }
 }
 
+/// A list that must be there, and be readable.
+fn list<T: DeserializeOwned>(raw: Option<&RawValue>, name: &str) -> Result<Vec<T>, String> {
+    let raw = raw.ok_or_else(|| format!("`{name}` is missing"))?;
+    serde_json::from_str(raw.get()).map_err(|err| format!("`{name}`: {err}"))
+}
+
 /// Numbers we cannot read are no reason to lose the end of a turn.
 fn tokens(raw: Option<&RawValue>) -> Option<Tokens> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
@@ -179,15 +186,30 @@ fn some(raw: Option<&RawValue>) -> Option<&RawValue> {
     raw.filter(|raw| raw.get() != "null")
 }
 
-/// The `message` of an error object.
-fn message_in(error: Option<&RawValue>) -> Result<JsonText<'_>, String> {
-    let error = error.ok_or("`error` is missing")?;
+/// The words of an error; where there are none, the JSON of all that was said.
+fn words<'a>(raw: Option<&'a RawValue>, whole: &'a str) -> JsonText<'a> {
+    text(raw).unwrap_or_else(|| JsonText::from(whole))
+}
+
+/// The words of an error that is a text or an object with a `message`; else its JSON, and where
+/// there is no error, that of all that was said.
+fn message_in<'a>(error: Option<&'a RawValue>, whole: &'a str) -> JsonText<'a> {
+    let Some(error) = some(error) else { return JsonText::from(whole) };
     if let Some(text) = JsonText::of(error) {
-        return Ok(text);
+        return text;
     }
-    let fields: fields::Fields<'_> =
-        serde_json::from_str(error.get()).map_err(|err| err.to_string())?;
-    need(fields.message, "error.message")
+    let fields = serde_json::from_str::<fields::Fields<'_>>(error.get()).unwrap_or_default();
+    words(fields.message, error.get())
+}
+
+/// A text, or another value as its JSON; `null` is none.
+fn shown(raw: Option<&RawValue>) -> Option<JsonText<'_>> {
+    some(raw).map(|raw| JsonText::of(raw).unwrap_or_else(|| JsonText::from(raw.get())))
+}
+
+/// The same, where there must be a text: none is an empty one.
+fn shown_or_empty(raw: Option<&RawValue>) -> JsonText<'_> {
+    shown(raw).unwrap_or_else(|| JsonText::from(""))
 }
 
 /// A whole number that may be absent.

@@ -224,6 +224,7 @@ async fn models_with(
                 "isDefault": model.is_default,
                 "supportedReasoningEfforts": model.supported_reasoning_efforts,
                 "defaultReasoningEffort": model.default_reasoning_effort,
+                "inputModalities": model.input_modalities,
             })
         })
         .collect();

@@ -101,7 +101,7 @@ impl Normaliser<'_> {
         span: Option<Span>,
         name: Option<&str>,
     ) {
-        let status = status_of(command.status.as_deref(), command.exit_code);
+        let status = Status::of_word(command.status.as_deref(), command.exit_code);
         let duration_ms = command.duration.map(Duration::millis);
         let is_user = command.source.as_deref() == Some("user_shell");
         let name = name.unwrap_or(if is_user { "user_shell" } else { "exec_command" });
@@ -144,7 +144,7 @@ impl Normaliser<'_> {
     ) {
         let status = match (done.status.as_deref(), done.success) {
             (None, Some(false)) => Status::Failed,
-            (word, _) => status_of(word, None),
+            (word, _) => Status::of_word(word, None),
         };
         let changes = patch::of_item(&done.changes);
         let turn_id = turn_id.map(str::to_owned).or(done.turn_id);
@@ -318,7 +318,7 @@ fn tool_of<'a>(kind: &str, id: &'a str, turn_id: Option<&'a str>, item: &Value) 
     };
     let status = match (item.get("success"), word("status")) {
         (Some(Value::Bool(false)), _) => Status::Failed,
-        (_, word) => status_of(Some(word), None),
+        (_, word) => Status::of_word(Some(word), None),
     };
     let (word, duration) = (Some(word("status").to_owned()), duration_of(item));
     ToolItem { id, turn_id, name, sort, input, status, word, output, duration }
@@ -366,19 +366,6 @@ fn slow_kind(line: &Envelope<'_>) -> Result<String, Odd> {
     }
     let done: Completed<Kind> = read(line)?;
     Ok(done.item.kind)
-}
-
-/// How an item stands. A word that we do not know is neither good nor bad.
-pub(super) fn status_of(word: Option<&str>, exit_code: Option<i64>) -> Status {
-    match (word, exit_code) {
-        (Some("failed" | "error" | "errored"), _) => Status::Failed,
-        (Some("declined"), _) => Status::Declined,
-        (Some("in_progress" | "inProgress"), _) => Status::Pending,
-        (Some("interrupted" | "aborted"), _) => Status::Aborted,
-        (_, Some(code)) if code != 0 => Status::Failed,
-        (None | Some("" | "completed" | "complete" | "ok" | "success"), _) => Status::Ok,
-        (Some(_), _) => Status::Unknown,
-    }
 }
 
 /// A path from `file://…`.

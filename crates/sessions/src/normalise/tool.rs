@@ -5,7 +5,6 @@ use bindery_core::item::{Body, Status, Tool, ToolSort};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::item::status_of;
 use super::names::{mcp_name, sort_of};
 use super::output::{self, Outcome};
 use super::slot::{CLIENT, MODEL, Place, Slot};
@@ -160,7 +159,7 @@ impl Normaliser<'_> {
     pub(super) fn web_search_call(&mut self, call: WebSearchCall) {
         let action = call.action.unwrap_or_default();
         let turn_id = call.passthrough.and_then(|p| p.turn_id);
-        let status = status_of(call.status.as_deref(), None);
+        let status = Status::of_word(call.status.as_deref(), None);
         self.web_search(call.id.as_deref(), turn_id.as_deref(), MODEL, None, action, status);
     }
 
@@ -219,7 +218,7 @@ impl Normaliser<'_> {
 
     pub(super) fn image_call(&mut self, image: ImageCall, side: u8) {
         let id = image.id.unwrap_or_else(|| format!("line-{}", self.line));
-        let status = status_of(image.status.as_deref(), None);
+        let status = Status::of_word(image.status.as_deref(), None);
         let output = json!({
             "status": image.status,
             "result": image.result.filter(|result| !result.is_empty()),

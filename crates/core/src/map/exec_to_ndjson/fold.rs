@@ -58,14 +58,15 @@ impl Fold {
     /// Takes one line.
     pub(super) fn line(&mut self, line: &[u8], sink: &mut dyn FnMut(&Event<'_>)) {
         let text = repair(line.trim_ascii());
+        let text = text.trim_matches(is_blank);
         if text.is_empty() {
             return;
         }
-        let line = exec::decode(&text);
+        let line = exec::decode(text);
         if !matches!(line, Line::TurnFailed { .. }) {
             self.release(false, sink);
         }
-        self.take(line, &text, sink);
+        self.take(line, text, sink);
     }
 
     /// Ends the stream.
@@ -246,6 +247,11 @@ impl Fold {
 /// Something that is neither answer nor failure.
 pub(super) fn notice(content: JsonText<'_>, topic: Topic, sink: &mut dyn FnMut(&Event<'_>)) {
     sink(&Event::Stderr { content, severity: Some(Severity::Warning), topic: Some(topic) });
+}
+
+/// What may stand around a line: white space of any script, and the byte order mark.
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || letter == '\u{feff}'
 }
 
 /// 0.50 wrote the word with a hyphen.

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 use super::fold::{Fold, notice};
 use super::today::{content_text, mcp_name};
 use super::tools::{Answer, Call};
+use crate::item::Status;
 use crate::json_text::JsonText;
-use crate::ndjson::{Event, Parameters, PatchChange, PlanItem, State, Topic};
+use crate::ndjson::{Event, Parameters, PatchChange, State, Topic};
 use crate::wire::exec::{CommandEnd, Msg};
 
 /// Takes one event. Nothing tells the end of a turn: it is done when the model has spoken and no
@@ -22,7 +23,7 @@ pub(super) fn msg(fold: &mut Fold, msg: Msg<'_>, sink: &mut dyn FnMut(&Event<'_>
         }
         Msg::AgentReasoning(text) => sink(&Event::Reasoning { content: text, id: None }),
         Msg::PlanUpdate { explanation, plan } => {
-            fold.plan(None, explanation, plan_items(plan), sink);
+            fold.plan(None, explanation, plan, sink);
         }
         Msg::TokensOfResponse(tokens) => fold.count(tokens),
         Msg::TokensSoFar(Some(total)) => fold.running = Some(total),
@@ -95,8 +96,8 @@ fn command_answer<'a>(end: &CommandEnd<'a>) -> Answer<'a> {
         Some(output) => output.clone(),
         None => both(end.stdout.clone(), end.stderr.clone()),
     };
-    let good = end.exit_code.is_none_or(|code| code == 0);
-    Answer { exit_code: end.exit_code, ..plain(good, output) }
+    let state = State::from(Status::of_word(None, end.exit_code));
+    Answer { state, output, exit_code: end.exit_code, result: None }
 }
 
 fn both<'a>(stdout: Option<JsonText<'a>>, stderr: Option<JsonText<'a>>) -> JsonText<'a> {
@@ -187,19 +188,4 @@ fn mcp_answer(result: &RawValue) -> Answer<'_> {
 fn is_error(result: &RawValue) -> bool {
     let value: Value = serde_json::from_str(result.get()).unwrap_or_default();
     [&value["isError"], &value["is_error"]].contains(&&Value::Bool(true))
-}
-
-fn plan_items(plan: &RawValue) -> Vec<PlanItem> {
-    #[derive(Deserialize)]
-    struct Step {
-        step: String,
-        status: String,
-    }
-    let steps: Vec<Step> = serde_json::from_str(plan.get()).unwrap_or_default();
-    let item = |step: Step| PlanItem {
-        text: step.step,
-        completed: step.status == "completed",
-        in_progress: step.status == "in_progress",
-    };
-    steps.into_iter().map(item).collect()
 }

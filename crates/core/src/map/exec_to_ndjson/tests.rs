@@ -76,6 +76,37 @@ mod documented {
     }
 
     #[test]
+    fn an_error_without_words_is_told_as_its_json() {
+        for error in [
+            json!({ "type": "error" }),
+            json!({ "type": "error", "message": null }),
+            json!({ "type": "error", "message": { "code": 7 } }),
+            json!({ "type": "error", "error": { "message": "deep" } }),
+        ] {
+            let want = json!({ "type": "stderr", "content": error.to_string() });
+            assert_eq!(push(&error), [want]);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_missing_is_empty() {
+        let got = push(&json!({ "type": "message.output_text.delta" }));
+        let want = json!({ "type": "message", "role": "assistant", "content": "", "delta": true });
+        assert_eq!(got, [want]);
+        let got = push(&json!({ "type": "message.output_text.done", "text": null }));
+        let want = json!({ "type": "message", "role": "assistant", "content": "", "delta": false });
+        assert_eq!(got, [want]);
+    }
+
+    #[test]
+    fn space_around_a_line_and_a_byte_order_mark_do_not_matter() {
+        let event = json!({ "type": "message.output_text.delta", "delta": "Hi" });
+        for line in [format!("\u{feff}{event}\n"), format!(" \t{event}\u{a0}\u{2028} \r\n")] {
+            assert_eq!(events(&compat().push(line.as_bytes())).len(), 1, "{line:?}");
+        }
+    }
+
+    #[test]
     fn drops_response_completed_events() {
         assert_eq!(push(&json!({ "type": "response.completed", "usage": {} })), [] as [Value; 0]);
     }
@@ -195,6 +226,51 @@ fn status_follows_the_turn_and_then_the_exit() {
         let got = events(&out);
         let result = result_of(&got);
         assert_eq!((&result["status"], &result["reason"]), (&json!(status), &json!(reason)));
+    }
+}
+
+#[test]
+fn a_turn_that_failed_without_words_has_failed() {
+    for failed in [
+        json!({ "type": "turn.failed" }),
+        json!({ "type": "turn.failed", "error": { "code": 7 } }),
+        json!({ "id": "0", "msg": { "type": "error", "message": ["no"] } }),
+    ] {
+        let got = run(Options::default(), &lines(std::slice::from_ref(&failed)), 0);
+        assert_eq!(got[0]["type"], "error", "{failed}");
+        assert_eq!(result_of(&got)["status"], "error", "{failed}");
+        assert_eq!(result_of(&got)["error"], got[0]["message"]);
+    }
+}
+
+#[test]
+fn a_call_stands_as_the_one_table_says() {
+    #[rustfmt::skip]
+    let table = [
+        // status               exit code    state         status
+        (json!("completed"),    json!(0),    "completed",  "success"),
+        (json!("completed"),    json!(3),    "failed",     "error"),
+        (json!("ok"),           json!(null), "completed",  "success"),
+        (json!(null),           json!(0),    "completed",  "success"),
+        (json!(null),           json!(1),    "failed",     "error"),
+        (json!("failed"),       json!(0),    "failed",     "error"),
+        (json!("errored"),      json!(null), "failed",     "error"),
+        (json!("declined"),     json!(null), "declined",   "error"),
+        (json!("interrupted"),  json!(null), "aborted",    "error"),
+        (json!("in_progress"),  json!(null), "incomplete", "error"),
+        (json!("inProgress"),   json!(null), "incomplete", "error"),
+        (json!("superseded"),   json!(null), "unknown",    "unknown"),
+        (json!("superseded"),   json!(0),    "unknown",    "unknown"),
+        (json!("superseded"),   json!(1),    "failed",     "error"),
+    ];
+    for (word, code, state, status) in table {
+        let item = json!({ "id": "item_0", "type": "command_execution", "command": "x",
+            "status": word, "exit_code": code });
+        let stream = lines(&[json!({ "type": "item.completed", "item": item })]);
+        let got = run(Options::default(), &stream, 0);
+        assert_eq!((&got[1]["state"], &got[1]["status"]), (&json!(state), &json!(status)));
+        let options = Options { dialect: Dialect::Compat, ..Options::default() };
+        assert_eq!(run(options, &stream, 0)[1]["status"], status, "{word} {code}");
     }
 }
 

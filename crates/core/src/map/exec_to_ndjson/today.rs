@@ -7,8 +7,9 @@ use serde_json::value::RawValue;
 
 use super::fold::{Fold, notice};
 use super::tools::{Answer, Call};
+use crate::item::Status;
 use crate::json_text::JsonText;
-use crate::ndjson::{Event, Parameters, PlanItem, State, Topic};
+use crate::ndjson::{Event, Parameters, State, Topic};
 use crate::wire::exec::{Collab, Command, Item, ItemBody, McpCall, Phase};
 
 /// Takes one item line.
@@ -28,10 +29,7 @@ pub(super) fn item(
         }
         ItemBody::Error { message } if done => notice(message, Topic::Warning, sink),
         ItemBody::AgentMessage { .. } | ItemBody::Reasoning { .. } | ItemBody::Error { .. } => {}
-        ItemBody::TodoList { items } => {
-            let items: Vec<PlanItem> = serde_json::from_str(items.get()).unwrap_or_default();
-            fold.plan(Some(id), None, items, sink);
-        }
+        ItemBody::TodoList { items } => fold.plan(Some(id), None, items, sink),
         ItemBody::WebSearch { query, .. } if query.is_empty() && !done => {
             fold.tools.announce(&id, &JsonText::from(WEB_SEARCH), false);
         }
@@ -102,12 +100,22 @@ fn agent<'a>(call: &Collab<'a>) -> Parameters<'a> {
 }
 
 fn plain<'a>(status: Option<&JsonText<'_>>, output: JsonText<'a>) -> Answer<'a> {
-    Answer { state: state(status), output, exit_code: None, result: None }
+    ended(status, None, output)
+}
+
+/// The state is that of the one table for all of Codex's words.
+fn ended<'a>(
+    status: Option<&JsonText<'_>>,
+    exit_code: Option<i64>,
+    output: JsonText<'a>,
+) -> Answer<'a> {
+    let status = Status::of_word(status.map(JsonText::decode).as_deref(), exit_code);
+    Answer { state: State::from(status), output, exit_code, result: None }
 }
 
 fn command_answer<'a>(command: &Command<'a>) -> Answer<'a> {
     let output = command.output.clone().unwrap_or_else(|| JsonText::from(""));
-    Answer { exit_code: command.exit_code, ..plain(command.status.as_ref(), output) }
+    ended(command.status.as_ref(), command.exit_code, output)
 }
 
 fn mcp_answer<'a>(call: &McpCall<'a>) -> Answer<'a> {
@@ -122,19 +130,6 @@ fn mcp_answer<'a>(call: &McpCall<'a>) -> Answer<'a> {
 fn collab_answer<'a>(call: &Collab<'a>) -> Answer<'a> {
     let output = call.states.map(list_agents).unwrap_or_default();
     Answer { result: call.states, ..plain(call.status.as_ref(), JsonText::from(output)) }
-}
-
-/// An item that is completed and yet `in_progress` is one that nobody will hear of again.
-fn state(status: Option<&JsonText<'_>>) -> State {
-    match status.map(JsonText::decode).as_deref() {
-        None | Some("completed") => State::Completed,
-        Some("declined") => State::Declined,
-        Some("in_progress") => State::Incomplete,
-        Some("failed" | "error" | "errored") => State::Failed,
-        Some("interrupted" | "aborted") => State::Aborted,
-        // A word of a later Codex says neither that it is done nor that it failed.
-        Some(_) => State::Unknown,
-    }
 }
 
 #[derive(Deserialize)]

@@ -141,4 +141,7 @@ pub struct Model {
     /// The effort it takes when none is named.
     #[serde(default)]
     pub default_reasoning_effort: Option<String>,
+    /// What it can be shown: `text`, `image`; empty where Codex does not say.
+    #[serde(default)]
+    pub input_modalities: Vec<String>,
 }

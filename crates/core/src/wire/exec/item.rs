@@ -3,8 +3,9 @@
 use serde_json::value::RawValue;
 
 use super::fields::Fields;
-use super::{message_in, need, number, some, text};
+use super::{list, message_in, need, number, some, text, words};
 use crate::json_text::JsonText;
+use crate::ndjson::PlanItem;
 
 /// One item.
 #[derive(Clone, Debug)]
@@ -50,8 +51,8 @@ pub enum ItemBody<'a> {
     },
     /// The plan.
     TodoList {
-        /// `[{text, completed}]`.
-        items: &'a RawValue,
+        /// Its steps.
+        items: Vec<PlanItem>,
     },
     /// Work with sub-agents.
     Collab(Collab<'a>),
@@ -107,8 +108,8 @@ pub struct Collab<'a> {
     pub status: Option<JsonText<'a>>,
 }
 
-/// Reads an item.
-pub(super) fn decode<'a>(fields: &Fields<'a>) -> Result<Item<'a>, String> {
+/// Reads an item of this line.
+pub(super) fn decode<'a>(fields: &Fields<'a>, line: &'a str) -> Result<Item<'a>, String> {
     // The first versions with items said `item_type`.
     let kind = need(fields.r#type.or(fields.item_type), "item.type")?;
     let body = match &*kind.decode() {
@@ -127,9 +128,9 @@ pub(super) fn decode<'a>(fields: &Fields<'a>) -> Result<Item<'a>, String> {
             query: need(fields.query, "query")?,
             action: some(fields.action),
         },
-        "todo_list" => ItemBody::TodoList { items: fields.items.ok_or("`items` is missing")? },
+        "todo_list" => ItemBody::TodoList { items: list(fields.items, "items")? },
         "collab_tool_call" => ItemBody::Collab(collab(fields)?),
-        "error" => ItemBody::Error { message: need(fields.message, "message")? },
+        "error" => ItemBody::Error { message: words(fields.message, line) },
         _ => return Err("a type of item that is new to us".to_owned()),
     };
     Ok(Item { id: need(fields.id, "id")?, body })
@@ -150,7 +151,7 @@ fn mcp<'a>(fields: &Fields<'a>) -> Result<McpCall<'a>, String> {
         tool: need(fields.tool, "tool")?,
         arguments: some(fields.arguments),
         result: some(fields.result),
-        error: some(fields.error).map(|error| message_in(Some(error))).transpose()?,
+        error: some(fields.error).map(|error| message_in(Some(error), error.get())),
         status: text(fields.status),
     })
 }

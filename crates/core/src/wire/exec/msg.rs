@@ -1,11 +1,12 @@
 //! Events of 0.42 and older: `{"id":"0","msg":{"type":…}}`.
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::fields::Fields;
-use super::{need, number, some, text};
+use super::{list, need, number, some, text, words};
 use crate::json_text::JsonText;
-use crate::ndjson::Tokens;
+use crate::ndjson::{PlanItem, Tokens};
 
 /// One event.
 #[derive(Clone, Debug)]
@@ -82,8 +83,8 @@ pub enum Msg<'a> {
     PlanUpdate {
         /// Why.
         explanation: Option<JsonText<'a>>,
-        /// `[{step, status}]`.
-        plan: &'a RawValue,
+        /// Its steps.
+        plan: Vec<PlanItem>,
     },
     /// Tokens of one response (0.25 and older).
     TokensOfResponse(Tokens),
@@ -127,8 +128,8 @@ const NOT_SHOWN: &[&str] = &[
     "user_message",
 ];
 
-/// Reads an event.
-pub(super) fn decode<'a>(fields: &Fields<'a>) -> Result<Msg<'a>, String> {
+/// Reads an event of this line.
+pub(super) fn decode<'a>(fields: &Fields<'a>, line: &'a str) -> Result<Msg<'a>, String> {
     let kind = need(fields.r#type, "msg.type")?;
     let call_id = || need(fields.call_id, "call_id");
     Ok(match &*kind.decode() {
@@ -167,12 +168,12 @@ pub(super) fn decode<'a>(fields: &Fields<'a>) -> Result<Msg<'a>, String> {
         }
         "plan_update" => Msg::PlanUpdate {
             explanation: text(fields.explanation),
-            plan: there(fields.plan, "plan")?,
+            plan: plan_items(list(fields.plan, "plan")?),
         },
         "token_count" if fields.input_tokens.is_some() => Msg::TokensOfResponse(tokens_in(fields)),
         "token_count" => Msg::TokensSoFar(some(fields.info).and_then(total)),
-        "stream_error" | "background_event" => Msg::Notice(need(fields.message, "message")?),
-        "error" => Msg::Error(need(fields.message, "message")?),
+        "stream_error" | "background_event" => Msg::Notice(words(fields.message, line)),
+        "error" => Msg::Error(words(fields.message, line)),
         known if NOT_SHOWN.contains(&known) => Msg::NotShown,
         _ => return Err("a type of event that is new to us".to_owned()),
     })
@@ -202,6 +203,21 @@ fn tokens_in(fields: &Fields<'_>) -> Tokens {
 fn total(info: &RawValue) -> Option<Tokens> {
     let info: Fields<'_> = serde_json::from_str(info.get()).ok()?;
     serde_json::from_str(info.total_token_usage?.get()).ok()
+}
+
+#[derive(Deserialize)]
+struct Step {
+    step: String,
+    status: String,
+}
+
+fn plan_items(steps: Vec<Step>) -> Vec<PlanItem> {
+    let item = |step: Step| PlanItem {
+        completed: step.status == "completed",
+        in_progress: step.status == "in_progress",
+        text: step.step,
+    };
+    steps.into_iter().map(item).collect()
 }
 
 fn there<'a>(raw: Option<&'a RawValue>, name: &str) -> Result<&'a RawValue, String> {

@@ -77,10 +77,39 @@ fn lines_read_as_they_should() {
         (r#"{"id":"0","msg":{"type":"hologram"}}"#,                           "? hologram: a type of event that is new to us"),
         (r#"{"type":7}"#,                                                     "? : `type` is no text"),
         (r#"{"hue":7}"#,                                                      "? : the line has no `type`"),
-        (r#"{"type":"error","message":["no"]}"#,                              "? error: `message` is no text"),
+        (r#"{"type":"item.updated","item":{"id":"i","type":"todo_list","items":[{"step":"a"}]}}"#,
+                                                                              "? item.updated/todo_list: `items`: missing field `text`"),
+        (r#"{"id":"0","msg":{"type":"plan_update","plan":7}}"#,               "? plan_update: `plan`: invalid type: integer `7`, expected a sequence"),
         (r#"{"type":"#,                                                       "? : EOF while parsing a value"),
         (r#"[1]"#,                                                            "? : invalid type: sequence, expected an object"),
         ("not json",                                                          "? : expected ident"),
+    ];
+    for (line, want) in table {
+        assert_eq!(sketch(line), want, "line: {line}");
+    }
+}
+
+#[test]
+fn what_has_no_words_is_shown_as_its_json() {
+    #[rustfmt::skip]
+    let table = [
+        // line                                                              reads as
+        (r#"{"type":"error","message":["no"]}"#,                              "error {\"type\":\"error\",\"message\":[\"no\"]}"),
+        (r#"{"type":"error","code":7}"#,                                      "error {\"type\":\"error\",\"code\":7}"),
+        (r#"{"type":"turn.failed"}"#,                                         "turn failed: {\"type\":\"turn.failed\"}"),
+        (r#"{"type":"turn.failed","error":null}"#,                            "turn failed: {\"type\":\"turn.failed\",\"error\":null}"),
+        (r#"{"type":"turn.failed","error":{"code":7}}"#,                      "turn failed: {\"code\":7}"),
+        (r#"{"type":"turn.failed","error":7}"#,                               "turn failed: 7"),
+        (r#"{"type":"turn.failed","error":"no"}"#,                            "turn failed: no"),
+        (r#"{"type":"session.created","id":7,"model":null}"#,                 "session Some(\"7\") None"),
+        (r#"{"type":"message.output_text.delta"}"#,                           "delta "),
+        (r#"{"type":"message.output_text.delta","delta":7}"#,                 "delta 7"),
+        (r#"{"type":"message.output_text.done","text":null}"#,                "text "),
+        (r#"{"id":"0","msg":{"type":"error"}}"#,                              "Error"),
+        (r#"{"id":"0","msg":{"type":"stream_error","message":7}}"#,           "Notice"),
+        (r#"{"type":"item.completed","item":{"id":"i","type":"error"}}"#,     "Completed i Error"),
+        (r#"{"type":"item.completed","item":{"id":"i","type":"mcp_tool_call","server":"s","tool":"t","error":{}}}"#,
+                                                                              "Completed i Mcp"),
     ];
     for (line, want) in table {
         assert_eq!(sketch(line), want, "line: {line}");
