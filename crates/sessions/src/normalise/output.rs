@@ -126,8 +126,7 @@ fn by_words(text: &str) -> Option<Status> {
     if text.starts_with("aborted by user") || text == "aborted" {
         return Some(Status::Aborted);
     }
-    let declined = ["exec command rejected by user", "patch rejected by user", "rejected by user"];
-    if declined.iter().any(|word| text.starts_with(word)) {
+    if is_declined(text) {
         return Some(Status::Declined);
     }
     let failed = [
@@ -144,6 +143,17 @@ fn by_words(text: &str) -> Option<Status> {
         "err: ",
     ];
     failed.iter().any(|word| text.starts_with(word)).then_some(Status::Failed)
+}
+
+/// A person said no: in words, or (0.169) inside of the error of the tool that had asked.
+fn is_declined(text: &str) -> bool {
+    let words = ["exec command rejected by user", "patch rejected by user", "rejected by user"];
+    if words.iter().any(|word| text.starts_with(word)) {
+        return true;
+    }
+    let error = text.strip_prefix("exec_command failed: CreateProcess { message: \"Rejected(");
+    let error = error.map(|error| error.trim_start_matches(['\\', '"']));
+    error.is_some_and(|error| words.iter().any(|word| error.starts_with(word)))
 }
 
 fn of_code(code: i64) -> Status {
@@ -170,6 +180,9 @@ mod tests {
             ("Wall time: 2 seconds\nOutput:\nExit code: 1\nWall time: 1 seconds\nOutput:\nx", "x", Some(1), Some(2000), Some(Status::Failed)),
             ("Wall time: 3.1 seconds\naborted by user", "aborted by user", None, Some(3100), Some(Status::Aborted)),
             ("aborted by user after 2.1s", "aborted by user after 2.1s", None, None, Some(Status::Aborted)),
+            ("exec_command failed: CreateProcess { message: \"Rejected(\\\"rejected by user\\\")\" }", "exec_command failed: CreateProcess { message: \"Rejected(\\\"rejected by user\\\")\" }", None, None, Some(Status::Declined)),
+            ("exec_command failed: CreateProcess { message: \"Rejected(\\\"by policy\\\")\" }", "exec_command failed: CreateProcess { message: \"Rejected(\\\"by policy\\\")\" }", None, None, Some(Status::Failed)),
+            ("exec_command failed: CreateProcess { message: \"Rejected(", "exec_command failed: CreateProcess { message: \"Rejected(", None, None, Some(Status::Failed)),
             ("unsupported call: x", "unsupported call: x", None, None, Some(Status::Failed)),
             ("Plan updated", "Plan updated", None, None, None),
             ("Output:\nlate", "late", None, None, None),

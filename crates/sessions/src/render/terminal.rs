@@ -61,6 +61,7 @@ impl Page<'_> {
         );
         words.extend(turn.model.clone());
         words.extend(turn.effort.clone());
+        words.extend(super::words::begun_by(turn));
         if turn.rolled_back {
             words.push("taken back".to_owned());
         }

@@ -1,6 +1,7 @@
 //! Words and numbers as people read them.
 
 use bindery_core::item::{Body, ChangeKind, Item, Status, Tool, ToolSort};
+use bindery_core::transcript::TurnRecord;
 use serde_json::Value;
 
 use super::diff::counts;
@@ -98,6 +99,12 @@ pub(super) fn attached(attachment: &Value) -> String {
         Some(kind) => format!("{kind} {attachment}"),
         None => format!("attachment {attachment}"),
     }
+}
+
+/// What began a turn, unless a person's prompt did.
+pub(super) fn begun_by(turn: &TurnRecord) -> Option<String> {
+    let trigger = turn.trigger.as_deref().filter(|trigger| *trigger != "exec")?;
+    Some(format!("begun by {trigger}"))
 }
 
 /// How a call ended, in Codex's word.
