@@ -180,9 +180,6 @@ mod tests {
             ("Wall time: 2 seconds\nOutput:\nExit code: 1\nWall time: 1 seconds\nOutput:\nx", "x", Some(1), Some(2000), Some(Status::Failed)),
             ("Wall time: 3.1 seconds\naborted by user", "aborted by user", None, Some(3100), Some(Status::Aborted)),
             ("aborted by user after 2.1s", "aborted by user after 2.1s", None, None, Some(Status::Aborted)),
-            ("exec_command failed: CreateProcess { message: \"Rejected(\\\"rejected by user\\\")\" }", "exec_command failed: CreateProcess { message: \"Rejected(\\\"rejected by user\\\")\" }", None, None, Some(Status::Declined)),
-            ("exec_command failed: CreateProcess { message: \"Rejected(\\\"by policy\\\")\" }", "exec_command failed: CreateProcess { message: \"Rejected(\\\"by policy\\\")\" }", None, None, Some(Status::Failed)),
-            ("exec_command failed: CreateProcess { message: \"Rejected(", "exec_command failed: CreateProcess { message: \"Rejected(", None, None, Some(Status::Failed)),
             ("unsupported call: x", "unsupported call: x", None, None, Some(Status::Failed)),
             ("Plan updated", "Plan updated", None, None, None),
             ("Output:\nlate", "late", None, None, None),
@@ -192,6 +189,19 @@ mod tests {
             let outcome = sniff(text);
             assert_eq!((outcome.text.as_str(), outcome.exit_code), (want, code), "{text}");
             assert_eq!((outcome.duration_ms, outcome.status), (duration, status), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_inside_of_an_error_is_one() {
+        let table = [
+            (r#"\"rejected by user\")" }"#, Status::Declined),
+            (r#"\"by policy\")" }"#, Status::Failed),
+            ("", Status::Failed),
+        ];
+        for (reason, want) in table {
+            let head = r#"exec_command failed: CreateProcess { message: "Rejected("#;
+            assert_eq!(sniff(&format!("{head}{reason}")).status, Some(want), "{reason}");
         }
     }
 }
