@@ -10,7 +10,7 @@ use crate::view::row::{Paint, Row};
 use crate::view::shell::unwrapped;
 use crate::view::theme::Theme;
 use crate::view::wording::{one_line, text_at};
-use crate::view::{diff, summary, wrap_text};
+use crate::view::{diff, homely, summary, wrap_text};
 
 use super::keys::{Choice, choices};
 use super::more::{facts, reached};
@@ -262,13 +262,3 @@ impl Paper {
 
 /// How far in the details stand.
 const INDENT: &str = "    ";
-
-/// A path with the home folder as `~`.
-fn homely(path: &str) -> String {
-    let home = std::env::var("HOME").unwrap_or_default();
-    match path.strip_prefix(home.trim_end_matches('/')) {
-        Some("") if !home.is_empty() => "~".to_owned(),
-        Some(rest) if home.len() > 1 && rest.starts_with('/') => format!("~{rest}"),
-        _ => path.to_owned(),
-    }
-}

@@ -8,6 +8,8 @@ mod list;
 
 mod pager;
 
+mod screen;
+
 mod show;
 
 mod validate;
@@ -66,6 +68,8 @@ struct Context<'a> {
     now: i64,
     /// Where summaries are kept between runs.
     cache: Option<PathBuf>,
+    /// How times are written for people.
+    write_time: screen::WriteTime,
 }
 
 impl Sessions {
@@ -80,6 +84,7 @@ impl Sessions {
             style,
             now: i64::try_from(now)?,
             cache: cache_path(),
+            write_time: screen::write_local_time,
         };
         self.run_in(cx)
     }
