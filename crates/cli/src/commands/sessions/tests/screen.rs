@@ -37,7 +37,7 @@ fn session() -> tempfile::TempDir {
     let text = |kind: &str, text: &str| json!([{ "type": kind, "text": text }]);
     let patch = json!({ "/src/almanac/src/parse.rs": { "type": "update", "move_path": null,
         "unified_diff": "@@ -1 +1 @@\n-    calendar(input)\n+    week_date(input).or_else(|_| calendar(input)).map_err(|error| error.at(input))\n" } });
-    let output = "Exit code: 101\nWall time: 3.8 seconds\nOutput:\nthread 'week_53' panicked at tests/parse.rs:88: assertion `left == right` failed: week 53 of a year that has 52 weeks\n";
+    let output = "Exit code: 101\nWall time: 3.8 seconds\nOutput:\nthread 'week_53' panicked at tests/parse.rs:88: assertion `left == right` failed: week 53 of a year of 52\n";
     let lines = [
         (
             "session_meta",
