@@ -12,6 +12,8 @@ mod screen;
 
 mod show;
 
+mod turn_writer;
+
 mod validate;
 
 use std::io::Write;
