@@ -12,7 +12,7 @@ use anyhow::{Context, bail, ensure};
 
 use self::install::{TARBALL, add_platform, install};
 use crate::need::{self, Need, Source};
-use crate::test_counts::TestCounts;
+use crate::test_counts::{TestCounts, TestOutput, TestRunner};
 use crate::{codex, step, workspace};
 
 pub mod install;
@@ -252,7 +252,11 @@ fn run_tests(
     hint: &str,
     counts: &mut TestCounts,
 ) -> anyhow::Result<()> {
-    step::command_within(name, command, TEST_LIMIT, hint, &mut |line| counts.read_line(line))
+    let mut output = TestOutput::new(TestRunner::Node);
+    let outcome =
+        step::command_within(name, command, TEST_LIMIT, hint, &mut |line| output.read_line(line));
+    counts.merge(&output.into_counts());
+    outcome
 }
 
 /// The browser's path; says its version, because the browser comes from the machine and is not

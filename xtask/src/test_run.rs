@@ -13,7 +13,7 @@ use bindery_testkit::skipped;
 
 use crate::arguments::TestOptions;
 use crate::need::{self, NEEDS};
-use crate::test_counts::TestCounts;
+use crate::test_counts::{TestCounts, TestOutput, TestRunner};
 use crate::{npm, step, workspace};
 
 /// Names the sandboxes that have to work; their tests fail where one does not.
@@ -204,11 +204,13 @@ fn run_rust_tests(
     counts: &mut TestCounts,
 ) -> anyhow::Result<()> {
     let mut command = cargo(root, programs);
-    if available(root, "nextest") {
+    let runner = if available(root, "nextest") {
         command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+        TestRunner::Nextest
     } else {
         command.args(["test", "--workspace", "--tests", "--no-fail-fast"]);
-    }
+        TestRunner::CargoTest
+    };
     command.args(arguments);
     if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
         // The runner writes into a pipe of ours, and would think that nobody sees colours.
@@ -218,7 +220,9 @@ fn run_rust_tests(
     command.env(skipped::VARIABLE, skipped.path());
     step::say("==> tests");
     step::say(&format!("    $ {}", step::shown(&command)));
-    let status = step::supervise(command, None, &mut |line| counts.read_line(line));
+    let mut output = TestOutput::new(runner);
+    let status = step::supervise(command, None, &mut |line| output.read_line(line));
+    counts.merge(&output.into_counts());
     counts.skip_reasons.extend(unique_lines(&fs::read_to_string(skipped.path())?));
     if counts.skipped > 0 {
         let why = "left out by the runner: filtered by name, or marked as ignored";

@@ -33,7 +33,8 @@ async fn main() -> anyhow::Result<()> {
             view.pause().print()?;
             let patience = if word == "cancelled" { 3 } else { 3600 };
             let cancelled = tokio::time::sleep(Duration::from_secs(patience));
-            let outcome = approval::ask(&question(word), &style, cancelled).await?;
+            let outcome =
+                approval::ask(&question(word), approval::Asker::Codex, &style, cancelled).await?;
             view.remark(&format!("answered: {outcome:?}")).print()?;
         }
         view.push(&part).print()?;

@@ -18,4 +18,4 @@ mod prompt;
 
 pub use keys::{Choice, KeyAction, choices, key};
 pub use prompt::{Outcome, ask};
-pub use text::{ask_text, more_text};
+pub use text::{Asker, ask_text, more_text};

@@ -6,6 +6,8 @@ pub mod view;
 
 pub mod approval;
 
+pub mod command_line;
+
 mod config_flags;
 
 pub mod failure;

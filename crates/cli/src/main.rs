@@ -3,9 +3,7 @@
 use std::process::ExitCode;
 
 use bindery::engine::sandbox;
-use bindery_cli::commands::Bindery;
-use bindery_cli::{failure, helper};
-use clap::Parser;
+use bindery_cli::{command_line, failure, helper};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -16,7 +14,7 @@ fn main() -> ExitCode {
     if let Ok(program) = std::env::current_exe() {
         helper::offer(program);
     }
-    let bindery = Bindery::parse();
+    let bindery = command_line::parse(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
         Ok(runtime) => {

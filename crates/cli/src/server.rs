@@ -8,6 +8,7 @@ use bindery::client::locate::{self, Located};
 use bindery::core::wire::app_server::notification::Body;
 use bindery::{AppServer, ConnectOptions, Engine, EngineOptions, Launch, start_engine};
 
+use crate::approval::Asker;
 use crate::config_flags::ConfigFlags;
 use crate::view::clean::revealed;
 
@@ -111,6 +112,11 @@ impl Start<'_> {
 }
 
 impl Running {
+    /// Whose questions a person is asked.
+    pub(crate) fn asker(&self) -> Asker {
+        if self.engine.is_some() { Asker::Engine } else { Asker::Codex }
+    }
+
     /// Says what the engine found wrong with its configuration. What Codex finds is about its own
     /// machine and the doctor's to tell.
     pub(crate) fn warn(&self) {

@@ -47,7 +47,8 @@ use thought::Thought;
 use tool::Calls;
 
 pub(crate) use tool::{diff, summary};
-pub(crate) use wrap::wrap_text;
+pub(crate) use wording::homely;
+pub(crate) use wrap::{wrap_text, wrap_verbatim};
 
 /// A turn as it is shown.
 #[derive(Debug)]

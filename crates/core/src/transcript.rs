@@ -31,6 +31,9 @@ pub struct TurnRecord {
     /// The model that answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What began it, in Codex's word: `exec`, `goal` …; none for a client's prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
     /// What was said and done, in the order it began.
     pub items: Vec<Item>,
     /// What could not be carried to the model.

@@ -1,4 +1,7 @@
-//! Times as session files write them.
+//! Times as session files write them, and as people read them.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 /// Milliseconds since 1970 of an RFC 3339 time; none if it is not one.
 pub fn millis(text: &str) -> Option<i64> {
@@ -33,6 +36,18 @@ pub fn rfc3339(millis: i64) -> String {
     let (year, month, day) = civil(days);
     let (hour, minute, second) = (rest / 3_600, rest % 3_600 / 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The time in the zone of this machine, to the second: `2026-11-15 21:14:38 +01:00`.
+pub fn local_time(millis: i64) -> String {
+    time_in(millis, &TimeZone::system())
+}
+
+fn time_in(millis: i64, zone: &TimeZone) -> String {
+    match Timestamp::from_millisecond(millis) {
+        Ok(time) => time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
+        Err(_) => rfc3339(millis),
+    }
 }
 
 /// Seconds east of UTC.
@@ -87,5 +102,14 @@ mod tests {
         }
         assert_eq!(rfc3339(1_794_773_678_993), "2026-11-15T20:14:38Z");
         assert_eq!(rfc3339(951_782_400_000), "2000-02-29T00:00:00Z");
+    }
+
+    #[test]
+    fn people_read_the_time_of_their_zone_in_summer_and_winter() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let winter = time_in(1_794_773_678_993, &zone);
+        assert_eq!(winter, "2026-11-15 21:14:38 +01:00");
+        assert_eq!(time_in(1_783_000_000_000, &zone), "2026-07-02 15:46:40 +02:00");
+        assert_eq!(time_in(i64::MAX, &zone), rfc3339(i64::MAX));
     }
 }

@@ -103,6 +103,8 @@ pub struct Normaliser<'e> {
     /// Setup and markers that come before the turn they belong to.
     early_setup: Vec<Setup>,
     early_slots: Vec<Slot>,
+    /// Bytes of the lines that these came from.
+    early_bytes: usize,
     calls: HashMap<String, Place>,
     /// Commands that go on in the background, by the name the model polls them with.
     processes: HashMap<String, Place>,
@@ -147,6 +149,7 @@ impl<'e> Normaliser<'e> {
             first: 1,
             early_setup: Vec::new(),
             early_slots: Vec::new(),
+            early_bytes: 0,
             calls: HashMap::new(),
             processes: HashMap::new(),
             halves: VecDeque::new(),
@@ -202,6 +205,7 @@ impl<'e> Normaliser<'e> {
             Ok(()) => true,
             Err((tag, why)) => self.split(record, &tag, &why),
         };
+        self.weigh(record.raw.len());
         self.relieve();
         understood
     }

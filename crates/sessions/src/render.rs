@@ -2,6 +2,8 @@
 
 mod diff;
 
+mod layout;
+
 mod markdown;
 
 mod terminal;
@@ -52,7 +54,19 @@ pub fn terminal(
     turn: &TurnRecord,
     style: Style,
 ) -> io::Result<()> {
-    terminal::Page { out, style }.turn(number, turn)
+    terminal::Page { out, style, layout: &PlainLayout, cwd: "" }.turn(number, turn)
+}
+
+/// The same, laid out by whoever knows the screen, and with paths as seen from the turn's folder.
+pub fn terminal_with(
+    out: &mut dyn Write,
+    number: Option<u64>,
+    turn: &TurnRecord,
+    style: Style,
+    layout: &dyn TextLayout,
+) -> io::Result<()> {
+    let cwd = turn.cwd.as_deref().unwrap_or_default();
+    terminal::Page { out, style, layout, cwd }.turn(number, turn)
 }
 
 /// Draws one turn as Markdown.
@@ -60,5 +74,6 @@ pub fn markdown(out: &mut dyn Write, number: u64, turn: &TurnRecord) -> io::Resu
     markdown::turn(out, number, turn)
 }
 
+pub use self::layout::{PlainLayout, TextLayout};
 pub use self::text::{clean, fold_lines};
-pub use self::words::{activity, bytes, describe, duration, quantity};
+pub use self::words::{activity, bytes, describe, describe_in, duration, quantity, relative_path};

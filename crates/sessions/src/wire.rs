@@ -278,6 +278,15 @@ pub(crate) struct Edge {
     pub(crate) reason: Option<String>,
     #[serde(default)]
     pub(crate) error: Option<TurnError>,
+    #[serde(default)]
+    pub(crate) turn_attribution: Option<TurnAttribution>,
+}
+
+/// Why a turn began.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TurnAttribution {
+    #[serde(default)]
+    pub(crate) turn_trigger: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

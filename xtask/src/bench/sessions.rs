@@ -3,6 +3,8 @@
 
 mod corpus;
 
+mod exports;
+
 mod peers;
 
 use std::fs;
@@ -32,6 +34,7 @@ fn run(setup: &Setup) -> anyhow::Result<Report> {
     let mut report = Report { title: "Sessions".to_owned(), ..Report::default() };
     lists(setup, &data, rounds, &mut report)?;
     reading(&data, rounds, &mut report)?;
+    exports::run(&folder, &mut report)?;
     huge(&data, &folder, &mut report)?;
     Ok(report)
 }

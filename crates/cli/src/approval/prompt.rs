@@ -17,7 +17,7 @@ use crate::terminal::Style;
 use super::entry::{Entry, Typed};
 use super::keys::{Choice, KeyAction, choices, elicitation, stop};
 use super::questions::{Question, questions};
-use super::text::{cursor, keys_text, more_text, question_text, what_text};
+use super::text::{Asker, cursor, keys_text, more_text, question_text, what_text};
 
 /// What somebody answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,12 +34,13 @@ pub struct Outcome {
 /// [`crate::view::View::pause`] before, and hold the parts that come.
 pub async fn ask(
     interrupt: &Interrupt,
+    asker: Asker,
     style: &Style,
     cancelled: impl Future<Output = ()>,
 ) -> io::Result<Option<Outcome>> {
     let over = Arc::new(AtomicBool::new(false));
     let (interrupt, style, watched) = (interrupt.clone(), *style, Arc::clone(&over));
-    let blocking = move || Prompt::open(style, watched)?.run(&interrupt);
+    let blocking = move || Prompt::open(style, asker, watched)?.run(&interrupt);
     let mut asking = tokio::task::spawn_blocking(blocking);
     // Dropping this future ends the thread too, if a little later.
     let guard = SetOnDrop(over);
@@ -65,6 +66,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 struct Prompt {
     style: Style,
+    asker: Asker,
     over: Arc<AtomicBool>,
     screen: Box<dyn Write>,
 }
@@ -87,19 +89,19 @@ impl Drop for Raw {
 }
 
 impl Prompt {
-    fn open(style: Style, over: Arc<AtomicBool>) -> io::Result<Self> {
+    fn open(style: Style, asker: Asker, over: Arc<AtomicBool>) -> io::Result<Self> {
         let tty = OpenOptions::new().write(true).open("/dev/tty");
         let screen: Box<dyn Write> = match tty {
             Ok(tty) => Box::new(tty),
             Err(_) => Box::new(io::stderr()),
         };
-        Ok(Self { style, over, screen })
+        Ok(Self { style, asker, over, screen })
     }
 
     fn run(mut self, interrupt: &Interrupt) -> io::Result<Option<Outcome>> {
         let raw = Raw::enter()?;
         self.forget_typed()?;
-        self.write(&what_text(interrupt, &self.style))?;
+        self.write(&what_text(interrupt, self.asker, &self.style))?;
         let questions = questions(&interrupt.ask);
         let outcome = match questions.is_empty() {
             true => self.key(interrupt, &choices(interrupt)),

@@ -10,27 +10,45 @@ use crate::view::row::{Paint, Row};
 use crate::view::shell::unwrapped;
 use crate::view::theme::Theme;
 use crate::view::wording::{one_line, text_at};
-use crate::view::{diff, summary, wrap_text};
+use crate::view::{diff, homely, summary, wrap_text};
 
 use super::keys::{Choice, choices};
 use super::more::{facts, reached};
 use super::questions::{Question, questions};
 
+/// Who asks: what runs the turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// Codex.
+    Codex,
+    /// The engine that is built in.
+    Engine,
+}
+
+impl Asker {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Codex => "Codex",
+            Self::Engine => "The engine",
+        }
+    }
+}
+
 /// The question, the keys and the place to type; ends without a line end.
-pub fn ask_text(interrupt: &Interrupt, style: &Style) -> String {
+pub fn ask_text(interrupt: &Interrupt, asker: Asker, style: &Style) -> String {
     let questions = questions(&interrupt.ask);
     if questions.is_empty() {
-        return what_text(interrupt, style) + &keys_text(&choices(interrupt), style);
+        return what_text(interrupt, asker, style) + &keys_text(&choices(interrupt), style);
     }
     let paper = Paper { theme: Theme::of(style) };
     let rows: Vec<Row> = questions.iter().flat_map(|question| paper.question(question)).collect();
-    what_text(interrupt, style) + &drawn(&rows, style) + &cursor(style)
+    what_text(interrupt, asker, style) + &drawn(&rows, style) + &cursor(style)
 }
 
 /// What is asked, without the keys.
-pub(crate) fn what_text(interrupt: &Interrupt, style: &Style) -> String {
+pub(crate) fn what_text(interrupt: &Interrupt, asker: Asker, style: &Style) -> String {
     let paper = Paper { theme: Theme::of(style) };
-    let mut rows = vec![paper.title(&interrupt.ask)];
+    let mut rows = vec![paper.title(&interrupt.ask, asker.name())];
     rows.extend(paper.body(&interrupt.ask));
     drawn(&rows, style)
 }
@@ -71,33 +89,33 @@ struct Paper {
 }
 
 impl Paper {
-    fn title(&self, ask: &Ask) -> Row {
+    fn title(&self, ask: &Ask, asker: &str) -> Row {
         let text = match ask {
             Ask::Command { network: Some(network), .. } => {
                 let host = text_at(network, &["host"]).unwrap_or("the network");
-                format!("Codex wants to reach {} over the network", revealed(host))
+                format!("{asker} wants to reach {} over the network", revealed(host))
             }
             Ask::Command { into_running: true, .. } => {
-                "Codex wants to type into a running command".to_owned()
+                format!("{asker} wants to type into a running command")
             }
-            Ask::Command { .. } => "Codex wants to run a command".to_owned(),
+            Ask::Command { .. } => format!("{asker} wants to run a command"),
             Ask::FileChange { changes, .. } => match changes.len() {
-                1 => "Codex wants to change a file".to_owned(),
-                count => format!("Codex wants to change {count} files"),
+                1 => format!("{asker} wants to change a file"),
+                count => format!("{asker} wants to change {count} files"),
             },
-            Ask::Permissions { .. } => "Codex wants more permissions".to_owned(),
+            Ask::Permissions { .. } => format!("{asker} wants more permissions"),
             Ask::UserInput { questions } => match questions.len() {
-                1 => "Codex has a question".to_owned(),
-                count => format!("Codex has {count} questions"),
+                1 => format!("{asker} has a question"),
+                count => format!("{asker} has {count} questions"),
             },
             Ask::Elicitation { server, tool_params: Some(_), .. } => {
-                format!("Codex wants to use a tool of the MCP server `{}`", revealed(server))
+                format!("{asker} wants to use a tool of the MCP server `{}`", revealed(server))
             }
             Ask::Elicitation { server, .. } => {
                 format!("The MCP server `{}` asks", revealed(server))
             }
             Ask::ToolCall { tool, .. } => {
-                format!("Codex calls the tool `{}`, which is not here", revealed(tool))
+                format!("{asker} calls the tool `{}`, which is not here", revealed(tool))
             }
         };
         let bold = Paint { bold: true, ..Paint::YELLOW };
@@ -262,13 +280,3 @@ impl Paper {
 
 /// How far in the details stand.
 const INDENT: &str = "    ";
-
-/// A path with the home folder as `~`.
-fn homely(path: &str) -> String {
-    let home = std::env::var("HOME").unwrap_or_default();
-    match path.strip_prefix(home.trim_end_matches('/')) {
-        Some("") if !home.is_empty() => "~".to_owned(),
-        Some(rest) if home.len() > 1 && rest.starts_with('/') => format!("~{rest}"),
-        _ => path.to_owned(),
-    }
-}

@@ -67,7 +67,7 @@ pub struct Review {
     json: bool,
 
     /// End the review after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
 
     #[command(flatten)]
@@ -123,7 +123,7 @@ impl Review {
         let turn = running.server.start_review(request, target).await?;
         match self.json {
             true => report::run(turn).await,
-            false => draw(turn, &running.name, &opened, cwd, questions).await,
+            false => draw(turn, running, &opened, cwd, questions).await,
         }
     }
 
@@ -155,12 +155,13 @@ impl Review {
 
 async fn draw(
     turn: Turn,
-    name: &str,
+    running: &Running,
     opened: &ThreadOpened,
     cwd: &Path,
     questions: tokio::sync::mpsc::Receiver<super::run::ask::Question>,
 ) -> anyhow::Result<ExitCode> {
-    let header = header::facts(name, Some(opened), cwd).await;
+    let header = header::facts(&running.name, Some(opened), cwd).await;
     let control = turn.control();
-    Screen::new(Style::here(), cwd, None).run(turn, control, &header, questions).await
+    let screen = Screen::new(Style::here(), running.asker(), cwd, None);
+    screen.run(turn, control, &header, questions).await
 }

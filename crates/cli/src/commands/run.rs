@@ -121,11 +121,11 @@ pub struct Run {
     spec: SpecName,
 
     /// End the turn after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
 
     /// End the turn after so many seconds without progress [default: 1800]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     idle_timeout: Option<u64>,
 
     #[command(flatten)]
@@ -239,7 +239,7 @@ impl Run {
         running.warn();
         let header = header::facts(&running.name, call.opened.as_ref(), &cwd).await;
         let parts = (self.format == Format::Parts).then_some(self.spec.into());
-        let screen = Screen::new(style, &cwd, parts);
+        let screen = Screen::new(style, running.asker(), &cwd, parts);
         let control = call.turn.control();
         let code = screen.run(call.turn, control, &header, questions).await;
         drop(server);
@@ -270,7 +270,7 @@ impl Run {
 
     fn deadlines(&self) -> Deadlines {
         let usual = Deadlines::default();
-        let idle = self.idle_timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
+        let idle = self.idle_timeout.map(Duration::from_secs);
         Deadlines {
             idle: idle.unwrap_or(usual.idle),
             whole: self.timeout.map(Duration::from_secs),

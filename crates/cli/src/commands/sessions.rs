@@ -8,7 +8,11 @@ mod list;
 
 mod pager;
 
+mod screen;
+
 mod show;
+
+mod turn_writer;
 
 mod validate;
 
@@ -66,6 +70,8 @@ struct Context<'a> {
     now: i64,
     /// Where summaries are kept between runs.
     cache: Option<PathBuf>,
+    /// How times are written for people.
+    write_time: screen::WriteTime,
 }
 
 impl Sessions {
@@ -80,6 +86,7 @@ impl Sessions {
             style,
             now: i64::try_from(now)?,
             cache: cache_path(),
+            write_time: screen::write_local_time,
         };
         self.run_in(cx)
     }

@@ -41,6 +41,16 @@ pub fn text_at<'a>(value: &'a Value, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| value.get(key)?.as_str()).filter(|text| !text.is_empty())
 }
 
+/// A path with the home folder as `~`.
+pub(crate) fn homely(path: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    match path.strip_prefix(home.trim_end_matches('/')) {
+        Some("") if !home.is_empty() => "~".to_owned(),
+        Some(rest) if home.len() > 1 && rest.starts_with('/') => format!("~{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
 //! Painted characters broken into rows at words.
 
-use unicode_width::UnicodeWidthChar;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::row::{Paint, Row};
+use super::row::{Paint, Row, fitting};
 
 /// Painted characters; `\n` breaks the row.
 pub(crate) type Ink = Vec<(char, Paint)>;
@@ -43,6 +43,27 @@ pub(crate) fn wrap_text(
 ) -> Vec<Row> {
     let ink: Ink = text.chars().map(|ch| (ch, paint)).collect();
     wrap(&ink, first, rest, cols).into_iter().map(|wrapped| wrapped.row).collect()
+}
+
+/// A line as it is, with its blanks, in pieces of at most `cols` columns; broken at blanks where
+/// there are any, and what follows goes as far in as the line itself.
+pub(crate) fn wrap_verbatim(line: &str, cols: usize) -> Vec<String> {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let indent = " ".repeat(indent.min(cols / 2));
+    let (mut rows, mut rest) = (Vec::new(), line.to_owned());
+    while rest.width() > cols {
+        let end = fitting(&rest, cols).len().max(rest.chars().next().map_or(0, char::len_utf8));
+        // A blank right after the row is a good place, too.
+        let blanks = rest[..end].rfind(' ').filter(|at| !rest[..*at].trim().is_empty());
+        let is_next_blank = rest[end..].starts_with(' ');
+        let end = if is_next_blank { end } else { blanks.map_or(end, |at| at + 1) };
+        rows.push(rest[..end].trim_end().to_owned());
+        rest = format!("{indent}{}", rest[end..].trim_start_matches(' '));
+    }
+    if rows.is_empty() || !rest.trim().is_empty() {
+        rows.push(rest.trim_end().to_owned());
+    }
+    rows
 }
 
 #[derive(Clone, Copy)]
@@ -168,6 +189,31 @@ mod tests {
     fn rows_break_at_words_and_hang() {
         assert_eq!(wrapped("one two  three four", 12), ["- one two", "  three four"]);
         assert_eq!(wrapped("a\nb", 12), ["- a", "  b"]);
+    }
+
+    #[test]
+    fn verbatim_lines_keep_their_blanks_and_break_between_words() {
+        let table: &[(&str, &[&str])] = &[
+            ("short  line", &["short  line"]),
+            ("", &[""]),
+            ("    in  two  words more", &["    in  two", "    words", "    more"]),
+            ("one two three four", &["one two", "three four"]),
+            ("abcdefghijkl mnop", &["abcdefghijkl", "mnop"]),
+            ("abcdefghijklmnopq", &["abcdefghijkl", "mnopq"]),
+            ("日本語日本語日本", &["日本語日本語", "日本"]),
+            ("a日本語日本語日本", &["a日本語日本", "語日本"]),
+            ("           x yyyyyyyyyyy", &["           x", "      yyyyyy", "      yyyyy"]),
+        ];
+        for (line, want) in table {
+            assert_eq!(wrap_verbatim(line, 12), *want, "{line:?}");
+        }
+        let long = "wörter und 日本語 ".repeat(30);
+        for cols in 8..50 {
+            let rows = wrap_verbatim(&long, cols);
+            assert!(rows.iter().all(|row| row.width() <= cols), "{cols} {rows:?}");
+            let letters = |text: &str| text.replace(' ', "");
+            assert_eq!(letters(&rows.concat()), letters(&long), "{cols}");
+        }
     }
 
     #[test]

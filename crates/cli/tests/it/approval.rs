@@ -3,7 +3,7 @@
 use bindery::core::interrupt::{Answer, Ask, Decision, Interrupt};
 use bindery::core::item::{ChangeKind, FileChange};
 use bindery::core::map::answer_to_reply::reply;
-use bindery_cli::approval::{KeyAction, ask_text, choices, key, more_text};
+use bindery_cli::approval::{Asker, KeyAction, ask_text, choices, key, more_text};
 use serde_json::{Value, json};
 
 use crate::screen::seen;
@@ -82,12 +82,22 @@ fn all() -> Vec<Ask> {
 }
 
 #[test]
+fn a_question_names_who_runs_the_turn() {
+    for ask in all() {
+        let text = |asker| ask_text(&interrupt(ask.clone()), asker, &paper(100, true));
+        let (codex, engine) = (text(Asker::Codex), text(Asker::Engine));
+        assert!(!engine.contains("Codex"), "{engine}");
+        assert_eq!(codex.replace("? Codex ", "? The engine "), engine);
+    }
+}
+
+#[test]
 fn a_command_is_asked_for_as_in_the_sketch() {
     let mut ask = command("/bin/bash -lc 'git push origin weeks'");
     if let Ask::Command { rule, .. } = &mut ask {
         *rule = Some(["git", "push", "origin"].map(str::to_owned).to_vec());
     }
-    insta::assert_snapshot!(ask_text(&interrupt(ask.clone()), &paper(100, true)), @"
+    insta::assert_snapshot!(ask_text(&interrupt(ask.clone()), Asker::Codex, &paper(100, true)), @"
     ? Codex wants to run a command
         $ git push origin weeks
         in /src/almanac · reason: publish the branch
@@ -95,7 +105,7 @@ fn a_command_is_asked_for_as_in_the_sketch() {
       [?] more
     ›
     ");
-    insta::assert_snapshot!(ask_text(&interrupt(ask), &paper(60, false)), @"
+    insta::assert_snapshot!(ask_text(&interrupt(ask), Asker::Codex, &paper(60, false)), @"
     ? Codex wants to run a command
         $ git push origin weeks
         in /src/almanac - reason: publish the branch
@@ -113,7 +123,7 @@ fn what_a_person_must_decide_offers_no_lasting_yes() {
         *rule = Some(vec!["deploy".into()]);
         *person_required = true;
     }
-    insta::assert_snapshot!(ask_text(&interrupt(ask), &paper(100, true)), @"
+    insta::assert_snapshot!(ask_text(&interrupt(ask), Asker::Codex, &paper(100, true)), @"
     ? Codex wants to run a command
         $ deploy
         in /src/almanac · reason: publish the branch
@@ -124,14 +134,17 @@ fn what_a_person_must_decide_offers_no_lasting_yes() {
 
 #[test]
 fn every_question_says_what_it_is_about() {
-    let texts = all().into_iter().skip(1).map(|ask| ask_text(&interrupt(ask), &paper(80, true)));
+    let texts = all()
+        .into_iter()
+        .skip(1)
+        .map(|ask| ask_text(&interrupt(ask), Asker::Codex, &paper(80, true)));
     insta::assert_snapshot!(texts.collect::<Vec<_>>().join("\n\n"));
 }
 
 #[test]
 fn nothing_is_hidden_in_a_command() {
     let hidden = format!("ls{};\trm -rf ~\u{200b}\u{202e}\x1b[1A\n# second line", " ".repeat(70));
-    let text = ask_text(&interrupt(command(&hidden)), &paper(60, true));
+    let text = ask_text(&interrupt(command(&hidden)), Asker::Codex, &paper(60, true));
     insta::assert_snapshot!(text, @r#"
     ? Codex wants to run a command
         $ ls

@@ -23,6 +23,8 @@ pub struct WritableRoots {
     roots: Vec<Root>,
     /// Everywhere, with full access.
     everywhere: bool,
+    /// Nowhere, because the policy only lets read.
+    read_only: bool,
     protect: Vec<PathBuf>,
     /// What is protected in the roots, looked for when it is first needed.
     found: OnceLock<Vec<PathBuf>>,
@@ -40,6 +42,9 @@ pub(super) struct Root {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
+    /// Nothing may be written, wherever it is.
+    #[error("the sandbox is read-only, so nothing may be written: `{}`", .0.display())]
+    ReadOnly(PathBuf),
     /// It is outside.
     #[error("writing outside of the project; rejected by the sandbox: `{}`", .0.display())]
     Outside(PathBuf),
@@ -67,7 +72,9 @@ impl WritableRoots {
     ) -> Result<Self, SandboxError> {
         let protect = protect.iter().map(|path| canonical(path)).collect();
         let everywhere = *policy == Policy::FullAccess;
-        let mut all = Self { roots: Vec::new(), everywhere, protect, found: OnceLock::new() };
+        let read_only = *policy == Policy::ReadOnly;
+        let (roots, found) = (Vec::new(), OnceLock::new());
+        let mut all = Self { roots, everywhere, read_only, protect, found };
         for (path, temporary) in paths(policy, workspace, tmpdir) {
             all.add(&path, temporary)?;
         }
@@ -123,6 +130,9 @@ impl WritableRoots {
         let resolved = resolve(&cwd.join(path))?;
         if self.everywhere {
             return Ok(Place { base: PathBuf::from("/"), path: resolved });
+        }
+        if self.read_only {
+            return Err(PathError::ReadOnly(resolved));
         }
         // The innermost one: what is protected in an outer one may be a root by itself.
         let within = self.roots.iter().filter(|root| resolved.starts_with(&root.path));

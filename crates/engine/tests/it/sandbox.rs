@@ -422,7 +422,11 @@ fn a_patch_may_go_where_a_command_may() {
         assert_eq!(found, expected, "{path}");
     }
     let nowhere = self::roots(&scene, &Policy::ReadOnly);
-    assert!(matches!(nowhere.check(&root, Path::new("src/a")), Err(PathError::Outside(_))));
+    for path in ["src/a", "/etc/a"] {
+        let refused = nowhere.check(&root, Path::new(path)).unwrap_err();
+        assert!(matches!(refused, PathError::ReadOnly(_)), "{refused}");
+        assert!(refused.to_string().starts_with("the sandbox is read-only"), "{refused}");
+    }
     let anywhere = self::roots(&scene, &Policy::FullAccess);
     assert_eq!(anywhere.check(&root, &outside).unwrap().path(), outside);
 }

@@ -421,7 +421,9 @@ fn is_mail(text: &str) -> bool {
 /// The topic of a block of a user message, if the user did not write it.
 fn topic(kind: Option<&String>, text: &str) -> Option<String> {
     match kind.map(String::as_str) {
-        Some(kind) if kind.starts_with("user.") => None,
+        Some("user.text" | "user.image" | "user.audio") => None,
+        // What a client did for the user, such as setting a goal (0.169), is not in his words.
+        Some(kind) if kind.starts_with("user.") => injected_topic(text).map(str::to_owned),
         Some("unknown") | None => injected_topic(text).map(str::to_owned),
         Some(kind) => Some(injected_topic(text).map_or_else(|| kind.to_owned(), str::to_owned)),
     }

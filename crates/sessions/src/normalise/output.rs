@@ -126,8 +126,7 @@ fn by_words(text: &str) -> Option<Status> {
     if text.starts_with("aborted by user") || text == "aborted" {
         return Some(Status::Aborted);
     }
-    let declined = ["exec command rejected by user", "patch rejected by user", "rejected by user"];
-    if declined.iter().any(|word| text.starts_with(word)) {
+    if is_declined(text) {
         return Some(Status::Declined);
     }
     let failed = [
@@ -144,6 +143,17 @@ fn by_words(text: &str) -> Option<Status> {
         "err: ",
     ];
     failed.iter().any(|word| text.starts_with(word)).then_some(Status::Failed)
+}
+
+/// A person said no: in words, or (0.169) inside of the error of the tool that had asked.
+fn is_declined(text: &str) -> bool {
+    let words = ["exec command rejected by user", "patch rejected by user", "rejected by user"];
+    if words.iter().any(|word| text.starts_with(word)) {
+        return true;
+    }
+    let error = text.strip_prefix("exec_command failed: CreateProcess { message: \"Rejected(");
+    let error = error.map(|error| error.trim_start_matches(['\\', '"']));
+    error.is_some_and(|error| words.iter().any(|word| error.starts_with(word)))
 }
 
 fn of_code(code: i64) -> Status {
@@ -179,6 +189,19 @@ mod tests {
             let outcome = sniff(text);
             assert_eq!((outcome.text.as_str(), outcome.exit_code), (want, code), "{text}");
             assert_eq!((outcome.duration_ms, outcome.status), (duration, status), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_inside_of_an_error_is_one() {
+        let table = [
+            (r#"\"rejected by user\")" }"#, Status::Declined),
+            (r#"\"by policy\")" }"#, Status::Failed),
+            ("", Status::Failed),
+        ];
+        for (reason, want) in table {
+            let head = r#"exec_command failed: CreateProcess { message: "Rejected("#;
+            assert_eq!(sniff(&format!("{head}{reason}")).status, Some(want), "{reason}");
         }
     }
 }

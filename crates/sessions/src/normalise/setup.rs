@@ -17,6 +17,8 @@ const INJECTED: &[(&str, &str)] = &[
     ("<user_shell_command>", "user shell command"),
     ("<user_action>", "user action"),
     ("<subagent_notification>", "sub-agent"),
+    ("<codex_internal_context source=\"goal\"", "goal"),
+    ("<codex_internal_context source=\"user_goal\"", "goal"),
     ("<codex_internal_context", "internal context"),
     ("<goal_context>", "goal"),
     ("<hook_prompt", "hook"),

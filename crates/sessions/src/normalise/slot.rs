@@ -157,10 +157,8 @@ impl Normaliser<'_> {
     pub(super) fn push(&mut self, number: u64, slot: Slot) -> Place {
         // Setup that nobody claimed belongs to the turn that goes on.
         let setup = std::mem::take(&mut self.early_setup);
-        let weight = weight(&slot.item.body);
         let Some(turn) = self.turn_at(number) else { return (number, usize::MAX) };
         turn.record.setup.extend(setup);
-        turn.bytes += weight;
         turn.slots.push(slot);
         (number, turn.handed_out + turn.slots.len() - 1)
     }
@@ -195,6 +193,20 @@ impl Normaliser<'_> {
         }
     }
 
+    /// Counts what a line may have added: to the open turn, or to what waits for the next. When too
+    /// much waits, for example because nothing in the file is understood, a turn begins with it.
+    pub(super) fn weigh(&mut self, bytes: usize) {
+        let waits = !self.early_slots.is_empty() || !self.early_setup.is_empty();
+        self.early_bytes = if waits { self.early_bytes + bytes } else { 0 };
+        let many = self.early_slots.len() + self.early_setup.len() >= MANY;
+        if many || self.early_bytes >= MUCH {
+            self.begin_turn(None);
+        }
+        if let Some(turn) = self.turns.back_mut() {
+            turn.bytes += bytes;
+        }
+    }
+
     /// Hands out the front of a turn that has grown too large to hold.
     pub(super) fn relieve(&mut self) {
         let Some(turn) = self.turns.back() else { return };
@@ -207,7 +219,7 @@ impl Normaliser<'_> {
         let end = turn.slots[..keep].iter().position(open).unwrap_or(keep);
         let is_full = turn.slots.len() >= 4 * MANY || turn.bytes >= 4 * MUCH;
         let end = if is_full { end.max(1) } else { end };
-        if end == 0 {
+        if end == 0 && turn.record.setup.is_empty() {
             return;
         }
         let number = self.first + self.turns.len() as u64 - 1;

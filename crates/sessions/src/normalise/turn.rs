@@ -11,16 +11,19 @@ impl Normaliser<'_> {
     pub(super) fn started(&mut self, edge: Edge) {
         self.settle(Account::Turn);
         let id = edge.turn_id;
+        let trigger = edge.turn_attribution.and_then(|attribution| attribution.turn_trigger);
         if let Some(number) = id.as_deref().and_then(|id| self.turn_number(id)) {
             // Something of the turn was written before its own beginning.
             if let Some(turn) = self.turn_at(number) {
                 turn.explicit = true;
+                turn.record.trigger = trigger;
             }
             return;
         }
         let number = self.begin_turn(id);
         if let Some(turn) = self.turn_at(number) {
             turn.explicit = true;
+            turn.record.trigger = trigger;
             let started = edge.started_at.map(|seconds| seconds.saturating_mul(1_000));
             let known = turn.record.span.started_at_ms;
             turn.record.span.started_at_ms = known.or(started);

@@ -8,14 +8,15 @@ use serde_json::Value;
 
 use super::diff::{self, Line};
 use super::text::{clean, fold_lines};
-use super::words::{attached, describe, duration, unknown_status};
+use super::words::{attached, begun_by, describe, duration, unknown_status};
 use crate::messages::output_text;
 
 pub(super) fn turn(out: &mut dyn Write, number: u64, turn: &TurnRecord) -> io::Result<()> {
     let time = turn.span.started_at_ms.map(crate::clock::rfc3339).unwrap_or_default();
     let taken_back = if turn.rolled_back { " (taken back)" } else { "" };
     writeln!(out, "## Turn {number}{taken_back}\n")?;
-    let words = [Some(time), turn.model.clone(), turn.effort.clone(), turn.cwd.clone()];
+    let words =
+        [Some(time), turn.model.clone(), turn.effort.clone(), turn.cwd.clone(), begun_by(turn)];
     let words: Vec<_> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
     if !words.is_empty() {
         writeln!(out, "*{}*\n", clean(&words.join(" · ")))?;

@@ -6,24 +6,32 @@ use bindery_core::item::{Body, Item, Status, Tool, ToolSort};
 use bindery_core::transcript::TurnRecord;
 use bindery_core::usage::Unified;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use super::diff::{self, Line};
-use super::text::{clean, fit, fold_lines};
-use super::words::{activity, attached, bytes, describe, duration, quantity, unknown_status};
-use super::{Density, Style};
+use super::text::{clean, fit, fold_lines, padded};
+use super::words::{activity, attached, bytes, describe_in, duration, quantity, unknown_status};
+use super::{Density, Style, TextLayout};
 use crate::messages::output_text;
 
 /// Where and how a turn is drawn.
 pub(super) struct Page<'a> {
     pub(super) out: &'a mut dyn Write,
     pub(super) style: Style,
+    pub(super) layout: &'a dyn TextLayout,
+    /// The folder that paths are seen from.
+    pub(super) cwd: &'a str,
 }
 
+const PLAIN: &str = "";
 const BOLD: &str = "1";
 const DIM: &str = "2";
 const RED: &str = "31";
 const GREEN: &str = "32";
 const CYAN: &str = "36";
+
+/// Below these columns statuses and times do not stand below each other.
+const NARROW: usize = 60;
 
 impl Page<'_> {
     pub(super) fn turn(&mut self, number: Option<u64>, turn: &TurnRecord) -> io::Result<()> {
@@ -47,7 +55,26 @@ impl Page<'_> {
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.style.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        match self.style.colour && !code.is_empty() && !text.is_empty() {
+            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// Text in rows below each other: `lead` before the first, as many blanks before the others.
+    fn rows(&mut self, code: &str, lead: &str, text: &str) -> io::Result<()> {
+        let blank = " ".repeat(lead.width());
+        self.rows_behind(code, (lead, &blank), text)
+    }
+
+    fn rows_behind(&mut self, code: &str, leads: (&str, &str), text: &str) -> io::Result<()> {
+        let room = self.style.width.saturating_sub(leads.0.width()).max(8);
+        for (index, row) in self.layout.rows(text, room).iter().enumerate() {
+            let lead = if index == 0 { leads.0 } else { leads.1 };
+            let line = self.paint(code, format!("{lead}{row}").trim_end());
+            writeln!(self.out, "{line}")?;
+        }
+        Ok(())
     }
 
     fn glyph(&self, unicode: &'static str, ascii: &'static str) -> &'static str {
@@ -56,18 +83,20 @@ impl Page<'_> {
 
     fn header(&mut self, number: Option<u64>, turn: &TurnRecord) -> io::Result<()> {
         let mut words = vec![number.map_or("turn".to_owned(), |number| format!("turn {number}"))];
-        words.extend(
-            turn.span.started_at_ms.map(|time| crate::clock::rfc3339(time).replace('T', " ")),
-        );
+        words.extend(turn.span.started_at_ms.map(|time| self.layout.time(time)));
         words.extend(turn.model.clone());
         words.extend(turn.effort.clone());
+        words.extend(super::words::begun_by(turn));
         if turn.rolled_back {
             words.push("taken back".to_owned());
         }
-        let rule = self.glyph("──", "--");
-        let line = format!("{rule} {} ", clean(&words.join(" · ")));
-        let rest = self.style.width.saturating_sub(line.chars().count());
-        let line = format!("{line}{}", self.glyph("─", "-").repeat(rest));
+        let lead = format!("{} ", self.glyph("──", "--"));
+        let text = clean(&words.join(" · "));
+        let rest = self.style.width.saturating_sub(lead.width() + text.width() + 1);
+        if rest == 0 {
+            return self.rows(DIM, &lead, &text);
+        }
+        let line = format!("{lead}{text} {}", self.glyph("─", "-").repeat(rest));
         let painted = self.paint(DIM, &line);
         writeln!(self.out, "{painted}")
     }
@@ -81,8 +110,7 @@ impl Page<'_> {
             .iter()
             .map(|setup| format!("{} ({})", setup.topic, bytes(setup.text.len() as u64)));
         let line = format!("setup: {}", topics.collect::<Vec<_>>().join(", "));
-        let painted = self.paint(DIM, &fit(&clean(&line), self.style.width));
-        writeln!(self.out, "{painted}")?;
+        self.rows(DIM, "", &clean(&line))?;
         let names: Vec<_> = turn
             .setup
             .iter()
@@ -92,8 +120,7 @@ impl Page<'_> {
         if names.is_empty() {
             return Ok(());
         }
-        let line = self.paint(DIM, &format!("  not shown: {}", clean(&names.join(", "))));
-        writeln!(self.out, "{line}")
+        self.rows(DIM, "  ", &format!("not shown: {}", clean(&names.join(", "))))
     }
 
     /// What was done, in one line; failures break out.
@@ -101,9 +128,8 @@ impl Page<'_> {
         let items = std::mem::take(run);
         let sentence = activity(&items);
         if !sentence.is_empty() {
-            let line = format!("{} {sentence}", self.glyph("▸", ">"));
-            let painted = self.paint(DIM, &line);
-            writeln!(self.out, "{painted}")?;
+            let lead = format!("{} ", self.glyph("▸", ">"));
+            self.rows(DIM, &lead, &sentence)?;
         }
         let bad = |item: &&&Item| !matches!(item.status, Status::Ok | Status::Pending);
         for item in items.iter().filter(bad) {
@@ -118,8 +144,7 @@ impl Page<'_> {
             return Ok(());
         }
         let names = clean(&item.origin.left_out.join(", "));
-        let line = self.paint(DIM, &format!("  not shown: {names}"));
-        writeln!(self.out, "{line}")
+        self.rows(DIM, "  ", &format!("not shown: {names}"))
     }
 
     fn item(&mut self, item: &Item) -> io::Result<()> {
@@ -129,7 +154,11 @@ impl Page<'_> {
                 if phase.as_deref() == Some("plan") {
                     writeln!(self.out, "{}", self.paint(BOLD, "Plan"))?;
                 }
-                writeln!(self.out, "\n{}\n", clean(text.trim_end()))
+                writeln!(self.out)?;
+                for row in self.layout.markdown(&clean(text.trim_end())) {
+                    writeln!(self.out, "{row}")?;
+                }
+                writeln!(self.out)
             }
             Body::Reasoning { summary, raw } => self.reasoning(item, summary, raw),
             Body::Tool(tool) => self.tool(item, tool),
@@ -145,15 +174,16 @@ impl Page<'_> {
 
     fn user(&mut self, item: &Item, text: &str, attachments: &[Value]) -> io::Result<()> {
         let mark = item.origin.mark.as_ref().map(|mark| format!(" ({mark})")).unwrap_or_default();
-        let bar = self.glyph("▌", "|");
+        let bar = format!("{} ", self.glyph("▌", "|"));
         let shown = clean(crate::normalise::plain_user_text(text).trim_end());
-        for (index, line) in shown.split('\n').enumerate() {
-            let note = if index == 0 { mark.as_str() } else { "" };
-            let painted = self.paint(BOLD, &format!("{bar} {line}{note}"));
-            writeln!(self.out, "{painted}")?;
+        let (first, rest) = shown.split_once('\n').map_or((&*shown, None), |(a, b)| (a, Some(b)));
+        self.rows_behind(BOLD, (&bar, &bar), &format!("{first}{mark}"))?;
+        if let Some(rest) = rest {
+            self.rows_behind(BOLD, (&bar, &bar), rest)?;
         }
         for attachment in attachments {
-            writeln!(self.out, "{bar} [{}]", clean(&attached(attachment)))?;
+            let text = format!("[{}]", clean(&attached(attachment)));
+            self.rows_behind(PLAIN, (&bar, &bar), &text)?;
         }
         Ok(())
     }
@@ -167,11 +197,8 @@ impl Page<'_> {
             return writeln!(self.out, "{line}");
         };
         if self.style.density == Density::Everything {
-            for text in texts {
-                let line = self.paint(DIM, &format!("{arrow} {}", clean(text.trim())));
-                writeln!(self.out, "{line}")?;
-            }
-            return Ok(());
+            let lead = format!("{arrow} ");
+            return texts.iter().try_for_each(|text| self.rows(DIM, &lead, &clean(text.trim())));
         }
         let headline = clean(first.trim().trim_start_matches("**")).replace("**", "");
         let line = self.paint(DIM, &format!("{arrow} {}", fit(&headline, self.style.width - 2)));
@@ -191,13 +218,16 @@ impl Page<'_> {
         let exit = tool.exit_code.filter(|code| *code != 0).map(|code| format!("exit {code}"));
         let word = exit.unwrap_or_else(|| word.to_owned());
         let time = tool.duration_ms.map(duration).unwrap_or_default();
-        let right = format!("{word:>10}  {time:>9}");
-        let width = self.style.width.saturating_sub(right.chars().count() + 3).max(20);
-        let left = fit(&clean(&describe(tool)), width);
+        let right = match self.style.width < NARROW {
+            true => format!("{word} {time}").trim().to_owned(),
+            false => format!("{word:>10}  {time:>9}"),
+        };
+        let width = self.style.width.saturating_sub(right.width() + 3).max(15);
+        let left = padded(&fit(&clean(&describe_in(tool, self.cwd)), width), width);
         let glyph = self.paint(code, glyph);
-        writeln!(self.out, "{}", format!("{glyph} {left:<width$} {right}").trim_end())?;
+        writeln!(self.out, "{}", format!("{glyph} {left} {right}").trim_end())?;
         if item.status == Status::Unknown {
-            writeln!(self.out, "  {}", clean(&unknown_status(tool)))?;
+            self.rows(PLAIN, "  ", &clean(&unknown_status(tool)))?;
         }
         if tool.sort == ToolSort::Plan {
             self.plan(tool)?;
@@ -221,7 +251,8 @@ impl Page<'_> {
                 "pending" => self.glyph("☐", "[ ]"),
                 _ => self.glyph("?", "[?]"),
             };
-            writeln!(self.out, "  {sign} {}", clean(&step.step))?;
+            let lead = format!("  {sign} ");
+            self.rows(PLAIN, &lead, &clean(&step.step))?;
         }
         Ok(())
     }
@@ -237,8 +268,8 @@ impl Page<'_> {
                     Line::Hunk(text) => ("", text, CYAN),
                     Line::Context(text) => (" ", text, DIM),
                 };
-                let painted = self.paint(code, &format!("{sign}{}", clean(text)));
-                writeln!(self.out, "  {painted}")?;
+                let lead = format!("  {sign}");
+                self.rows(code, &lead, &clean(text))?;
             }
             if all.len() > limit {
                 writeln!(self.out, "  … {} more lines", all.len() - limit)?;
@@ -253,14 +284,13 @@ impl Page<'_> {
             return Ok(());
         }
         let (head, left_out, tail) = fold_lines(&text, 5, 10);
-        let bar = self.glyph("│", "|");
-        for line in head {
-            writeln!(self.out, "  {bar} {line}")?;
-        }
+        let bar = format!("  {} ", self.glyph("│", "|"));
+        let mut lines: Vec<String> = head.into_iter().map(str::to_owned).collect();
         if left_out > 0 {
-            writeln!(self.out, "  {bar} … {left_out} lines …")?;
+            lines.push(format!("… {left_out} lines …"));
         }
-        tail.iter().try_for_each(|line| writeln!(self.out, "  {bar} {line}"))
+        lines.extend(tail.into_iter().map(str::to_owned));
+        self.rows_behind(PLAIN, (&bar, &bar), &lines.join("\n"))
     }
 
     fn notice(&mut self, topic: &str, text: &str, data: &Value) -> io::Result<()> {
@@ -279,27 +309,25 @@ impl Page<'_> {
             "fork" | "rollback" => text.to_owned(),
             _ => format!("{topic}: {text}"),
         };
-        let painted = self.paint(CYAN, &format!("{rule} {}", clean(words.trim())));
-        writeln!(self.out, "{painted}")
+        self.rows(CYAN, &format!("{rule} "), &clean(words.trim()))
     }
 
     fn card(&mut self, tag: &str, why: &str, raw: &Value) -> io::Result<()> {
         let sign = self.glyph("◇", "?");
-        let head = self.paint(RED, &format!("{sign} unknown: {}", clean(tag)));
-        writeln!(self.out, "{head}")?;
-        writeln!(self.out, "  {}", clean(why))?;
+        self.rows(RED, &format!("{sign} "), &format!("unknown: {}", clean(tag)))?;
+        self.rows(PLAIN, "  ", &clean(why))?;
         let limit = if self.style.density == Density::Everything { 4_000 } else { 300 };
         let raw = raw.to_string();
         let end = raw.floor_char_boundary(limit);
         let more = if end < raw.len() { " …" } else { "" };
-        writeln!(self.out, "  {}{more}", clean(&raw[..end]))
+        self.rows(PLAIN, "  ", &format!("{}{more}", clean(&raw[..end])))
     }
 
     fn footer(&mut self, turn: &TurnRecord) -> io::Result<()> {
         for error in &turn.errors {
             let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
-            let line = self.paint(RED, &format!("{} error: {}", self.glyph("✗", "x"), clean(text)));
-            writeln!(self.out, "{line}")?;
+            let lead = format!("{} ", self.glyph("✗", "x"));
+            self.rows(RED, &lead, &format!("error: {}", clean(text)))?;
         }
         let mut words = Vec::new();
         words.extend(turn.finish.as_ref().map(|finish| match finish.unified {
@@ -323,7 +351,7 @@ impl Page<'_> {
         if words.is_empty() {
             return writeln!(self.out);
         }
-        let line = self.paint(DIM, &clean(&words.join(" · ")));
-        writeln!(self.out, "{line}\n")
+        self.rows(DIM, "", &clean(&words.join(" · ")))?;
+        writeln!(self.out)
     }
 }

@@ -1,5 +1,7 @@
 //! Text of models and tools, made safe and short for a terminal.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 /// Takes out escape sequences and control characters: what is shown must not steer the terminal.
 pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
@@ -55,18 +57,33 @@ pub fn fold_lines(text: &str, first: usize, last: usize) -> (Vec<&str>, usize, V
 pub(super) fn fit(text: &str, width: usize) -> String {
     let line = text.split('\n').next().unwrap_or_default();
     let more = line.len() < text.trim_end().len();
-    let count = line.chars().count();
-    if count <= width && !more {
+    let columns = line.width();
+    if columns <= width && !more {
         return line.to_owned();
     }
-    if count <= width.saturating_sub(2) {
+    if columns <= width.saturating_sub(2) {
         return format!("{line} …");
     }
     let head = width * 2 / 3;
     let tail = width.saturating_sub(head + 1);
-    let start: String = line.chars().take(head).collect();
-    let end: String = line.chars().skip(count - tail.min(count)).collect();
+    let start = fitting(line.chars(), head);
+    let end: String = fitting(line.chars().rev(), tail).chars().rev().collect();
     format!("{start}…{end}")
+}
+
+/// As many letters as fit.
+fn fitting(letters: impl Iterator<Item = char>, columns: usize) -> String {
+    let mut used = 0;
+    let fits = |letter: &char| {
+        used += letter.width().unwrap_or(0);
+        used <= columns
+    };
+    letters.take_while(fits).collect()
+}
+
+/// The text and blanks up to `width` columns.
+pub(super) fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
 #[cfg(test)]
@@ -95,5 +112,8 @@ mod tests {
         assert_eq!((head.len(), out, tail.first().copied()), (5, 25, Some("31")));
         assert_eq!(fold_lines("a\nb", 5, 10).0, ["a", "b"]);
         assert_eq!(fit("src/very/long/path/to/some/file.rs", 20), "src/very/long…ile.rs");
+        for width in 4..30 {
+            assert!(fit("日本語日本語日本語日本語日本語", width).width() <= width);
+        }
     }
 }

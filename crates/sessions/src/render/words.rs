@@ -1,6 +1,7 @@
 //! Words and numbers as people read them.
 
 use bindery_core::item::{Body, ChangeKind, Item, Status, Tool, ToolSort};
+use bindery_core::transcript::TurnRecord;
 use serde_json::Value;
 
 use super::diff::counts;
@@ -40,19 +41,34 @@ pub fn bytes(number: u64) -> String {
     if number < 1_000 { format!("{text} B") } else { format!("{text}B") }
 }
 
+/// A path as seen from the folder; whole if it is not below it.
+pub fn relative_path<'a>(path: &'a str, folder: &str) -> &'a str {
+    let folder = folder.trim_end_matches('/');
+    let inside = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+    match inside {
+        Some(inside) if !folder.is_empty() && !inside.is_empty() => inside,
+        _ => path,
+    }
+}
+
 /// What a tool call did, in a line: `$ cargo test`, `src/parse.rs +14 −2`.
 pub fn describe(tool: &Tool) -> String {
+    describe_in(tool, "")
+}
+
+/// The same with paths as seen from a folder. Commands stay as they were given.
+pub fn describe_in(tool: &Tool, folder: &str) -> String {
     let word = |key: &str| tool.input.get(key).and_then(Value::as_str).unwrap_or_default();
     match tool.sort {
         ToolSort::Bash if tool.name == "write_stdin" => format!("stdin {:?}", word("chars")),
         ToolSort::Bash => format!("$ {}", display_command(word("command"))),
-        ToolSort::Edit => edit(tool),
+        ToolSort::Edit => edit(tool, folder),
         ToolSort::WebSearch => format!("searched the web: {}", word("query")),
         ToolSort::Plan => "plan".to_owned(),
         ToolSort::Image if tool.name.contains("generation") => {
             format!("made an image: {}", word("prompt"))
         }
-        ToolSort::Image => format!("looked at {}", word("path")),
+        ToolSort::Image => format!("looked at {}", relative_path(word("path"), folder)),
         ToolSort::Agent => format!("{} {}", tool.name, word("prompt").trim()),
         ToolSort::Question => "asked the user".to_owned(),
         ToolSort::Mcp | ToolSort::Client | ToolSort::Other => {
@@ -61,7 +77,7 @@ pub fn describe(tool: &Tool) -> String {
     }
 }
 
-fn edit(tool: &Tool) -> String {
+fn edit(tool: &Tool, folder: &str) -> String {
     let changes = tool.changes();
     if changes.is_empty() {
         return "patch".to_owned();
@@ -73,7 +89,13 @@ fn edit(tool: &Tool) -> String {
             ChangeKind::Delete => "D ",
             ChangeKind::Update { .. } => "",
         };
-        format!("{sign}{} +{added} −{removed}", change.path)
+        let path = relative_path(&change.path, folder);
+        match &change.kind {
+            ChangeKind::Update { move_path: Some(to) } => {
+                format!("{path} → {} +{added} −{removed}", relative_path(to, folder))
+            }
+            _ => format!("{sign}{path} +{added} −{removed}"),
+        }
     });
     each.collect::<Vec<_>>().join(", ")
 }
@@ -98,6 +120,12 @@ pub(super) fn attached(attachment: &Value) -> String {
         Some(kind) => format!("{kind} {attachment}"),
         None => format!("attachment {attachment}"),
     }
+}
+
+/// What began a turn, unless a person's prompt did.
+pub(super) fn begun_by(turn: &TurnRecord) -> Option<String> {
+    let trigger = turn.trigger.as_deref().filter(|trigger| *trigger != "exec")?;
+    Some(format!("begun by {trigger}"))
 }
 
 /// How a call ended, in Codex's word.

@@ -234,7 +234,9 @@ fn a_turn_aborted_event_is_a_system_entry_and_ends_its_calls() {
 
 #[test]
 fn a_web_search_closes_itself_and_keeps_its_query() {
-    for version in ["0.72.0", "0.98.0", "0.110.0", "0.125.0", "0.144.4", "0.153.0", "0.166.0"] {
+    for version in
+        ["0.72.0", "0.98.0", "0.110.0", "0.125.0", "0.144.4", "0.153.0", "0.166.0", "0.169.0"]
+    {
         let file = corpus::file(&format!("{version}/websearch.rollout.jsonl"));
         let session = of_bytes(&file.bytes, Options::default());
         let searches: Vec<_> = (session.transcript.turns.iter().flat_map(|turn| &turn.items))

@@ -124,7 +124,7 @@ async fn unnumbered_files_are_told_as_codex_tells_them() {
 #[tokio::test]
 async fn numbered_files_are_told_as_codex_tells_them() {
     let mut found = Vec::new();
-    for version in ["0.153.0", "0.166.0", "0.166.0-migrated", "0.166.0-crossresume"] {
+    for version in ["0.153.0", "0.166.0", "0.169.0", "0.166.0-migrated", "0.166.0-crossresume"] {
         found.extend(differences(version).await);
     }
     assert_eq!(found, [""; 0]);

@@ -54,7 +54,7 @@ fn whole(root: &Path, path: &Path) -> Transcript {
 
 #[test]
 fn a_fork_begins_with_what_its_parent_said() {
-    for version in ["0.153.0", "0.166.0"] {
+    for version in ["0.153.0", "0.166.0", "0.169.0"] {
         let names = [
             format!("{version}/app_fork.rollout.jsonl"),
             format!("{version}/app_fork.1.rollout.jsonl"),

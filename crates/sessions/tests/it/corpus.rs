@@ -1,4 +1,5 @@
-//! The packed corpus of real session files.
+//! The corpus of real session files: those of older versions packed, those of newer ones in a folder
+//! for each version.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,30 @@ pub(crate) fn folder() -> PathBuf {
 /// All files, of every kind.
 pub(crate) fn all() -> &'static [Entry] {
     static ALL: OnceLock<Vec<Entry>> = OnceLock::new();
-    ALL.get_or_init(|| unpack("corpus.zst"))
+    ALL.get_or_init(|| {
+        let mut entries = unpack("corpus.zst");
+        entries.extend(unpacked());
+        entries
+    })
+}
+
+/// The files in folders, by name.
+fn unpacked() -> Vec<Entry> {
+    let list = |folder: &Path| {
+        let mut paths: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut entries = Vec::new();
+    for version in list(&folder()).into_iter().filter(|path| path.is_dir()) {
+        for path in list(&version) {
+            let name = format!("{}/{}", name(&version), name(&path));
+            entries.push(Entry { name, bytes: std::fs::read(&path).unwrap() });
+        }
+    }
+    entries
 }
 
 /// All session files.

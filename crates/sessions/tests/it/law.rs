@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use bindery_core::item::{Body, Status};
 use bindery_sessions::ledger::Account;
-use bindery_sessions::normalise::{Normaliser, Options};
+use bindery_sessions::normalise::{Event, Normaliser, Options};
 use bindery_sessions::record::{Limits, Records};
 use bindery_sessions::session::{Session, of_bytes};
+use serde_json::{Value, json};
 
 use crate::corpus;
 
@@ -94,4 +95,66 @@ fn a_turn_of_any_length_is_handed_out_in_pieces_and_put_together() {
     let items = &session.transcript.turns[0].items;
     assert_eq!(items.len(), 10_000);
     assert!(items.iter().all(|item| item.status == Status::Ok && item.origin.lines.len() == 2));
+}
+
+/// The largest piece that was handed out of a file, in bytes of JSON, and how many there were.
+fn pieces(lines: impl Iterator<Item = String>) -> (usize, usize) {
+    let text: String = lines.collect();
+    let (mut largest, mut count) = (0, 0);
+    let mut normaliser = Normaliser::new(Options::default(), |event| {
+        let Event::Turn { turn, .. } = event else { return };
+        largest = largest.max(serde_json::to_vec(&turn).unwrap().len());
+        count += 1;
+    });
+    let mut records = Records::new(text.as_bytes(), Limits::default());
+    while let Some(record) = records.next().unwrap() {
+        normaliser.take(&record);
+    }
+    let (_, ledger) = normaliser.finish();
+    assert_eq!(ledger.missing(), [0; 0]);
+    (largest, count)
+}
+
+/// Whatever a file is full of, no more than a piece of it is held: outputs of one long turn,
+/// setup, lines that nobody understands, with no turn around them.
+#[test]
+fn no_file_is_held_whole_whatever_it_is_full_of() {
+    let line = |kind: &str, payload: Value| {
+        let time = "2026-02-01T10:00:00.000Z";
+        format!("{}\n", json!({ "timestamp": time, "type": kind, "payload": payload }))
+    };
+    let words = "word ".repeat(50_000);
+    let outputs = (0..200).flat_map(|call| {
+        let id = format!("c{call}");
+        let call = json!({ "type": "function_call", "name": "shell", "arguments": "{}",
+            "call_id": id });
+        let output = json!({ "type": "function_call_output", "call_id": id, "output": words });
+        [line("response_item", call), line("response_item", output)]
+    });
+    let setup = (0..200).map(|_| {
+        line(
+            "response_item",
+            json!({ "type": "message", "role": "developer",
+            "content": [{ "type": "input_text", "text": words }] }),
+        )
+    });
+    let begun = std::iter::once(line("event_msg", json!({ "type": "task_started" })));
+    let unknown = (0..200).map(|_| line("tomorrow", json!({ "text": words })));
+    let after_a_turn = ["task_started", "task_complete"].into_iter();
+    let after_a_turn = after_a_turn.map(|kind| line("event_msg", json!({ "type": kind })));
+    let cases = [
+        ("outputs", pieces(outputs)),
+        ("setup in a turn", pieces(begun.chain(setup.clone()))),
+        ("setup", pieces(setup)),
+        ("unknown", pieces(unknown)),
+        (
+            "unknown after a turn",
+            pieces(
+                after_a_turn.chain((0..200).map(|_| line("tomorrow", json!({ "text": words })))),
+            ),
+        ),
+    ];
+    for (what, (largest, count)) in cases {
+        assert!(count > 1 && largest < 24 << 20, "{what}: {count} pieces, {largest} bytes");
+    }
 }

@@ -27,6 +27,8 @@ mod live;
 
 mod real_codex;
 
+mod recorded;
+
 mod resumed;
 
 mod ages;

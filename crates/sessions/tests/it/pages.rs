@@ -44,6 +44,15 @@ fn patches_plans_and_compactions_are_drawn() {
 }
 
 #[test]
+fn a_goal_and_the_turns_that_it_began_are_shown_as_such() {
+    let page = page("0.169.0/app_goal.rollout.jsonl", Density::Activity);
+    assert!(!page.contains("unknown"), "{page}");
+    let lines: Vec<&str> = page.lines().filter(|line| line.contains("goal")).collect();
+    let has = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
+    assert_eq!((has("goal: count to three"), has("begun by goal")), (2, 2), "{page}");
+}
+
+#[test]
 fn a_session_as_markdown() {
     let session = of_bytes(&corpus::file("0.166.0/patch.rollout.jsonl").bytes, Options::default());
     let mut out = Vec::new();

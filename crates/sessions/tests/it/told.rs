@@ -105,17 +105,22 @@ fn what_cannot_be_read_is_named() {
 
 #[test]
 fn a_sub_agent_is_not_titled_or_shown_with_its_parents_words() {
-    for version in ["0.153.0", "0.166.0"] {
+    let (older, newer) = ("Please do SCN:agents now", "let somebody count");
+    for (version, words) in [("0.153.0", older), ("0.166.0", older), ("0.169.0", newer)] {
         let file = corpus::file(&format!("{version}/agents2.1.rollout.jsonl"));
         let (folder, path) =
             written(&file.bytes, &format!("rollout-2026-11-15T20-14-38-{ID}.jsonl"));
         let list = Catalogue::default().list(&[folder.path().to_owned()], false).unwrap();
         let title = list[0].title.clone().unwrap();
-        assert!(!title.contains("Please do SCN:agents now"), "{version}: {title}");
+        assert!(!title.contains(words), "{version}: {title}");
+        // Its prompt is encrypted; the name of the task is not.
+        let task = title.rsplit('/').next().unwrap();
+        assert!(["look_files", "count"].contains(&task), "{title}");
         let turns = turns(&path);
-        let asked = turns.iter().flat_map(|turn| &turn.items).filter(
-            |item| matches!(&item.body, Body::User { text, .. } if text.contains("Please do SCN")),
-        );
+        let asked = turns
+            .iter()
+            .flat_map(|turn| &turn.items)
+            .filter(|item| matches!(&item.body, Body::User { text, .. } if text.contains(words)));
         let marks: Vec<_> = asked.map(|item| item.origin.mark.as_deref()).collect();
         assert_eq!(marks, [Some("inherited")], "{version}");
     }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::ask::Question;
-use crate::approval;
+use crate::approval::{self, Asker};
 use crate::terminal::Style;
 use crate::terminal::quiet::Quiet;
 use crate::view::View;
@@ -32,6 +32,7 @@ const INTERRUPTED: u8 = 130;
 /// Where a turn is shown.
 pub(in crate::commands) struct Screen {
     style: Style,
+    asker: Asker,
     view: View,
     /// Parts are written as they are.
     raw: Option<Spec>,
@@ -49,9 +50,14 @@ enum Wake {
 
 impl Screen {
     /// A screen for work in `cwd`; with a specification, parts are written as JSON lines.
-    pub(in crate::commands) fn new(style: Style, cwd: &Path, raw: Option<Spec>) -> Self {
+    pub(in crate::commands) fn new(
+        style: Style,
+        asker: Asker,
+        cwd: &Path,
+        raw: Option<Spec>,
+    ) -> Self {
         let view = View::new(style, &cwd.display().to_string());
-        Self { style, view, raw, started: Instant::now(), end: None, presses: 0 }
+        Self { style, asker, view, raw, started: Instant::now(), end: None, presses: 0 }
     }
 
     /// Shows the turn to its end and gives the exit code.
@@ -144,7 +150,7 @@ impl Screen {
         self.view.pause().print()?;
         let mut held = Vec::new();
         let outcome = {
-            let asking = approval::ask(&interrupt, &self.style, reply.closed());
+            let asking = approval::ask(&interrupt, self.asker, &self.style, reply.closed());
             tokio::pin!(asking);
             loop {
                 tokio::select! {

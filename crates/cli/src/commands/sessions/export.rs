@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use bindery::sessions::find;
 use bindery::sessions::messages;
-use bindery::sessions::normalise::{Collector, Event, Options};
+use bindery::sessions::normalise::{Event, Options};
 use bindery::sessions::render;
 use bindery::sessions::session::{self, Segment};
 use serde_json::json;
 
 use super::destination::Destination;
 use super::show::around;
+use super::turn_writer::TurnWriter;
 use super::{Context, Roots};
 
 /// Write a session in another form
@@ -80,23 +81,14 @@ impl Export {
         }
     }
 
-    /// The transcript, of which one turn at a time is in memory.
+    /// The transcript, of which a piece of a turn is in memory.
     fn json(&self, chain: &[Segment], out: &mut dyn Write) -> anyhow::Result<()> {
-        let (mut failure, mut is_first) = (None, true);
-        let mut collector = Collector::default();
+        let mut failure = None;
+        let mut turns = TurnWriter::default();
         write!(out, "{{\"turns\":[")?;
         let emit = |event: Event| {
-            let Event::Turn { more, .. } = &event else { return };
-            let more = *more;
-            collector.take(event);
-            if more || failure.is_some() {
-                return;
-            }
-            for turn in collector.transcript.turns.drain(..) {
-                let comma = if std::mem::take(&mut is_first) { "" } else { "," };
-                failure = (write!(out, "{comma}").map_err(anyhow::Error::from))
-                    .and_then(|()| Ok(serde_json::to_writer(&mut *out, &turn)?))
-                    .err();
+            if failure.is_none() {
+                failure = turns.take(event, out).err();
             }
         };
         let (head, _) = session::stream_chain(chain, Options::default(), emit)?;

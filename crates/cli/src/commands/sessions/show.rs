@@ -1,18 +1,22 @@
 //! `bindery sessions show`.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use bindery::core::transcript::TurnRecord;
 use bindery::sessions::find::{self, SessionFile};
 use bindery::sessions::normalise::{Event, Options};
 use bindery::sessions::record::{self, Limits, Records};
 use bindery::sessions::render::{self, Density};
 use bindery::sessions::session;
+use bindery::sessions::summary::{Reader, Summary};
 
 use super::pager::Pager;
+use super::screen::{ScreenLayout, WriteTime};
 use super::{Context, Roots};
 use crate::failure::Hinted;
+use crate::terminal::Style;
 use crate::view::clean::visible;
 
 /// Show a session
@@ -64,7 +68,17 @@ enum Amount {
     Everything,
 }
 
+/// Columns of rules and rows where there is no screen.
+const PIPE_WIDTH: usize = 100;
+
 impl Show {
+    fn page<'a>(&self, style: &Style, screen: Option<&'a ScreenLayout>) -> Page<'a> {
+        let width = screen.map_or(PIPE_WIDTH, ScreenLayout::columns);
+        let density = self.density.into();
+        let (colour, unicode) = (style.out.colour, style.unicode);
+        Page { style: render::Style { density, colour, unicode, width }, screen }
+    }
+
     pub(super) fn run(self, cx: Context<'_>) -> anyhow::Result<ExitCode> {
         let roots = self.roots.paths();
         let file = find::resolve(&self.session, &roots)?;
@@ -79,7 +93,7 @@ impl Show {
         let result = if self.raw {
             raw(&file.path, out)
         } else {
-            self.draw(&file, &roots, cx.style, cx.now, out)
+            self.draw(&file, &roots, &cx.style, (cx.now, cx.write_time), out)
         };
         if let Some(pager) = pager {
             pager.wait();
@@ -94,22 +108,23 @@ impl Show {
     fn draw(
         &self,
         file: &SessionFile,
-        roots: &[std::path::PathBuf],
-        style: crate::terminal::Style,
-        now: i64,
+        roots: &[PathBuf],
+        style: &Style,
+        (now, write_time): (i64, WriteTime),
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
         let options = Options { live: now.saturating_sub(file.modified_ms) < 120_000 };
-        let style = render::Style {
-            density: self.density.into(),
-            colour: style.out.colour,
-            unicode: style.unicode,
-            width: style.width,
-        };
+        let screen = style.out.terminal.then(|| ScreenLayout::new(style, write_time));
+        if let Some(screen) = &screen {
+            for row in screen.heading(&summary(file, roots)?) {
+                writeln!(out, "{row}")?;
+            }
+        }
+        let page = self.page(style, screen.as_ref());
         if let Some(count) = self.last {
             let tail = session::tail(&file.path, count, options)?;
             for turn in &tail.transcript.turns {
-                render::terminal(out, None, turn, style)?;
+                page.draw(out, None, turn)?;
             }
             return Ok(());
         }
@@ -131,7 +146,7 @@ impl Show {
             last = last.max(number);
             if failure.is_none() && self.turn.is_none_or(|wanted| wanted == number) {
                 found = true;
-                failure = render::terminal(out, Some(number), &turn, style).err();
+                failure = page.draw(out, Some(number), &turn).err();
             }
         };
         match chain.is_empty() {
@@ -151,8 +166,37 @@ impl Show {
     }
 }
 
+/// How turns are drawn: for this screen, or the same for every pipe and file.
+struct Page<'a> {
+    style: render::Style,
+    screen: Option<&'a ScreenLayout>,
+}
+
+impl Page<'_> {
+    fn draw(
+        &self,
+        out: &mut dyn Write,
+        number: Option<u64>,
+        turn: &TurnRecord,
+    ) -> std::io::Result<()> {
+        match self.screen {
+            Some(screen) => render::terminal_with(out, number, turn, self.style, screen),
+            None => render::terminal(out, number, turn, self.style),
+        }
+    }
+}
+
+/// What a list would show of the session, with the name that it was given.
+fn summary(file: &SessionFile, roots: &[PathBuf]) -> anyhow::Result<Summary> {
+    let mut summary = Reader::default().summary(file, false)?;
+    let mut names = find::names(roots);
+    let name = summary.id.as_ref().and_then(|id| names.remove(id));
+    summary.title = name.or(summary.title);
+    Ok(summary)
+}
+
 /// Files among which a fork's parent may be: those of the homes, and those beside it.
-pub(super) fn around(file: &SessionFile, roots: &[std::path::PathBuf]) -> Vec<SessionFile> {
+pub(super) fn around(file: &SessionFile, roots: &[PathBuf]) -> Vec<SessionFile> {
     let mut places: Vec<_> = roots.iter().filter(|root| root.exists()).cloned().collect();
     let inside = places.iter().any(|root| file.path.starts_with(root));
     if !inside {

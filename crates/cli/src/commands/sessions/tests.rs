@@ -8,6 +8,8 @@ use super::*;
 
 mod exported;
 
+mod screen;
+
 mod shown;
 
 #[derive(Debug, clap::Parser)]
@@ -59,6 +61,11 @@ fn home() -> tempfile::TempDir {
     folder
 }
 
+fn context<'a>(out: &'a mut Vec<u8>, err: &'a mut Vec<u8>, style: Style) -> Context<'a> {
+    let write_time = |millis| bindery::sessions::clock::rfc3339(millis).replace('T', " ");
+    Context { out, err, style, now: 1_794_773_798_000, cache: None, write_time }
+}
+
 /// Stdout and stderr.
 fn run(home: &Path, words: &[&str]) -> (String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -68,7 +75,7 @@ fn run(home: &Path, words: &[&str]) -> (String, String) {
         err: crate::terminal::Sink::PIPE,
         ..Style::screen(100, true, false)
     };
-    let cx = Context { out: &mut out, err: &mut err, style, now: 1_794_773_798_000, cache: None };
+    let cx = context(&mut out, &mut err, style);
     if let Err(error) = line.sessions.run_in(cx) {
         return (String::new(), crate::failure::text(&error));
     }

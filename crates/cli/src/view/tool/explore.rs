@@ -1,5 +1,6 @@
 //! Commands that only look around: reads, listings and searches, in one line.
 
+use bindery::sessions::render::relative_path;
 use serde_json::Value;
 
 use crate::view::row::{Paint, Row};
@@ -97,10 +98,5 @@ fn look(action: &Value, cwd: &str) -> Option<Look> {
 
 /// A path as seen from the folder the command ran in.
 pub(crate) fn below(path: &str, folder: &str) -> String {
-    let folder = folder.trim_end_matches('/');
-    let inside = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
-    match inside {
-        Some(inside) if !folder.is_empty() && !inside.is_empty() => inside.to_owned(),
-        _ => path.to_owned(),
-    }
+    relative_path(path, folder).to_owned()
 }

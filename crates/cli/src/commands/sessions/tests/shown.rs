@@ -11,7 +11,7 @@ fn run_at(home: &Path, width: usize, words: &[&str]) -> (String, String) {
     let line = Line::try_parse_from(["sessions"].iter().chain(words)).unwrap();
     let sink = crate::terminal::Sink::PIPE;
     let style = Style { out: sink, err: sink, ..Style::screen(width, true, false) };
-    let cx = Context { out: &mut out, err: &mut err, style, now: 1_794_773_798_000, cache: None };
+    let cx = context(&mut out, &mut err, style);
     line.sessions.run_in(cx).unwrap();
     let text = |bytes: Vec<u8>| {
         String::from_utf8(bytes).unwrap().replace(&home.to_string_lossy().into_owned(), "HOME")
