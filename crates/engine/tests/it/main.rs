@@ -42,6 +42,8 @@ mod exec;
 
 mod wires;
 
+mod server_models;
+
 mod faults;
 
 mod bodies;
