@@ -14,6 +14,8 @@ pub mod prompt;
 
 pub mod doctor;
 
+pub mod models;
+
 pub mod sessions;
 
 pub mod serve;
@@ -34,7 +36,7 @@ use crate::lazy::Lazy;
 #[derive(Debug, Parser)]
 #[command(name = "bindery", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Bindery {
-    /// The same as `--config` of `run`, `exec`, `review` and `app-server`, as Codex has it
+    /// The same as `--config` of the command, as Codex has it
     #[arg(long, short, value_name = "KEY=VALUE", hide = true)]
     config: Vec<String>,
 
@@ -58,6 +60,8 @@ enum Command {
     Prompt(Lazy<prompt::Prompt>),
     /// Check what Bindery needs and say what to do
     Doctor(Lazy<doctor::Doctor>),
+    /// List the models that the configured server offers
+    Models(Lazy<models::Models>),
     /// List, show, export and check Codex sessions
     Sessions(Lazy<sessions::Sessions>),
     /// Serve Codex to many users over HTTP
@@ -86,6 +90,7 @@ impl Bindery {
             Command::Map(Lazy(map)) => map.run(),
             Command::Prompt(Lazy(prompt)) => prompt.run(),
             Command::Doctor(Lazy(doctor)) => doctor.run().await,
+            Command::Models(Lazy(models)) => models.run().await,
             Command::Sessions(Lazy(sessions)) => sessions.run(),
             Command::Serve(Lazy(serve)) => serve.run(),
             Command::Tenant(Lazy(tenant)) => tenant.run().await,
@@ -103,14 +108,16 @@ impl Command {
             Self::Exec(Lazy(exec)) => Some(exec.config()),
             Self::Review(Lazy(review)) => Some(&mut review.settings.config),
             Self::AppServer(Lazy(server)) => Some(&mut server.config),
+            Self::Models(Lazy(models)) => Some(&mut models.server.config),
+            Self::Doctor(Lazy(doctor)) => doctor.config(),
             _ => None,
         }
     }
 }
 
 fn no_settings() -> anyhow::Error {
-    let message =
-        "`--config` before the command goes with `run`, `exec`, `review` and `app-server`";
+    let message = "`--config` before the command goes with `run`, `exec`, `review`, `app-server`, \
+                   `models` and `doctor --model`";
     Hinted::misuse(message, "give it to one of these, or leave it out")
 }
 

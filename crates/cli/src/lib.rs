@@ -14,6 +14,8 @@ pub mod helper;
 
 mod lazy;
 
+mod model_server;
+
 mod server;
 
 pub mod commands;

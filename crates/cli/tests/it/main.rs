@@ -42,6 +42,11 @@ mod failure;
 
 mod doctor;
 
+mod doctor_model;
+
+#[cfg(unix)]
+mod models;
+
 #[cfg(target_os = "linux")]
 mod interrupt;
 
