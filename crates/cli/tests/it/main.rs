@@ -48,6 +48,9 @@ mod doctor_model;
 mod models;
 
 #[cfg(target_os = "linux")]
+mod litellm;
+
+#[cfg(target_os = "linux")]
 mod interrupt;
 
 #[cfg(target_os = "linux")]
