@@ -29,16 +29,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::Hinted;
+use crate::global_flags::{CommandSettings, GlobalFlags};
 use crate::lazy::Lazy;
 
 /// Codex, bound into your app
 #[derive(Debug, Parser)]
 #[command(name = "bindery", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Bindery {
-    /// The same as `--config` of the command, as Codex has it
-    #[arg(long, short, value_name = "KEY=VALUE", hide = true)]
-    config: Vec<String>,
+    #[command(flatten)]
+    flags: GlobalFlags,
 
     #[command(subcommand)]
     command: Command,
@@ -76,12 +75,7 @@ enum Command {
 impl Bindery {
     /// Runs the command and gives its exit code.
     pub async fn run(mut self) -> anyhow::Result<ExitCode> {
-        if !self.config.is_empty() {
-            let before = std::mem::take(&mut self.config);
-            let config = self.command.config().ok_or_else(no_settings)?;
-            // What stands nearer to the command wins.
-            config.splice(..0, before);
-        }
+        self.flags.hand_over(self.command.settings())?;
         match self.command {
             Command::Run(Lazy(run)) => run.run().await,
             Command::Exec(Lazy(exec)) => exec.run().await,
@@ -101,24 +95,20 @@ impl Bindery {
 }
 
 impl Command {
-    /// The settings that a command takes with `--config`.
-    fn config(&mut self) -> Option<&mut Vec<String>> {
+    /// Where a command keeps its settings, if it has any.
+    fn settings(&mut self) -> Option<CommandSettings<'_>> {
         match self {
-            Self::Run(Lazy(run)) => Some(&mut run.settings.config),
-            Self::Exec(Lazy(exec)) => Some(exec.config()),
-            Self::Review(Lazy(review)) => Some(&mut review.settings.config),
-            Self::AppServer(Lazy(server)) => Some(&mut server.config),
-            Self::Models(Lazy(models)) => Some(&mut models.server.config),
-            Self::Doctor(Lazy(doctor)) => doctor.config(),
+            Self::Run(Lazy(run)) => Some(run.settings.settings()),
+            Self::Exec(Lazy(exec)) => Some(exec.settings()),
+            Self::Review(Lazy(review)) => Some(review.settings.settings()),
+            Self::AppServer(Lazy(server)) => {
+                Some(CommandSettings { config: &mut server.config, profile: None })
+            }
+            Self::Models(Lazy(models)) => Some(models.server.settings()),
+            Self::Doctor(Lazy(doctor)) => doctor.settings(),
             _ => None,
         }
     }
-}
-
-fn no_settings() -> anyhow::Error {
-    let message = "`--config` before the command goes with `run`, `exec`, `review`, `app-server`, \
-                   `models` and `doctor --model`";
-    Hinted::misuse(message, "give it to one of these, or leave it out")
 }
 
 #[cfg(test)]

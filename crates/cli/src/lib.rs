@@ -10,6 +10,8 @@ mod config_flags;
 
 pub mod failure;
 
+mod global_flags;
+
 pub mod helper;
 
 mod lazy;

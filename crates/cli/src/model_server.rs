@@ -5,6 +5,7 @@ use bindery::engine::config::{Config, ConfigError, Home, ProviderEntry, WireApi,
 use bindery::engine::server_models::ListFault;
 
 use crate::config_flags::setting;
+use crate::global_flags::CommandSettings;
 
 /// Stands for the model where a provider names none and none is needed.
 const UNNAMED: &str = "unnamed";
@@ -26,6 +27,11 @@ pub(crate) struct ServerFlags {
 }
 
 impl ServerFlags {
+    /// What flags before the command may add to.
+    pub(crate) fn settings(&mut self) -> CommandSettings<'_> {
+        CommandSettings { config: &mut self.config, profile: Some(&mut self.profile) }
+    }
+
     /// Whether any was given.
     pub(crate) fn is_given(&self) -> bool {
         self.provider.is_some() || self.profile.is_some() || !self.config.is_empty()

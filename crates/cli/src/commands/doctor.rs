@@ -16,6 +16,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::failure::Hinted;
+use crate::global_flags::CommandSettings;
 use crate::model_server::ServerFlags;
 use crate::server::WhichCodex;
 use crate::terminal::Style;
@@ -24,8 +25,8 @@ use crate::view::theme::Theme;
 
 /// Check what Bindery needs and say what to do
 ///
-/// Exits with 1 if anything keeps Bindery from working; warnings do not. With `--model` the model's
-/// server is tried instead, in a short conversation: exits with 1 if it cannot answer or call tools.
+/// Exits with 1 if anything keeps Bindery from working; warnings do not. With `--model` that model is
+/// tried instead, in a short conversation: exits with 1 if it cannot answer or call tools.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
     /// Try this model, through the code that turns use
@@ -83,9 +84,9 @@ impl Finding {
 
 impl Doctor {
     /// The settings that go with a model; none without one.
-    pub(super) fn config(&mut self) -> Option<&mut Vec<String>> {
+    pub(super) fn settings(&mut self) -> Option<CommandSettings<'_>> {
         self.model.as_ref()?;
-        Some(&mut self.server.config)
+        Some(self.server.settings())
     }
 
     /// Runs the command.

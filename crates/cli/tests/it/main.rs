@@ -12,7 +12,11 @@ mod exec;
 mod exec_trust;
 
 mod clients;
+
 mod config_flags;
+
+#[cfg(unix)]
+mod global_flags;
 
 mod review;
 

@@ -268,8 +268,8 @@ impl<'a> Probes<'a> {
         let Some(call) = calls.first() else {
             let text = format!("it answers with words and no call: {}", self.quote(&said.text));
             let hint = "the server may have to be told to read calls (vLLM: \
-                        `--enable-auto-tool-choice --tool-call-parser NAME`; llama.cpp: `--jinja`), \
-                        or the model was not taught to call";
+                        `--enable-auto-tool-choice --tool-call-parser NAME`, llama.cpp: \
+                        `--jinja`), or the model was not taught to call";
             return Outcome(Error, text, Some(hint.to_owned()));
         };
         let arguments: Option<Value> = serde_json::from_str(&call.arguments).ok();

@@ -1,3 +1,5 @@
+//! Rows as real servers write them.
+
 use serde_json::{Value, json};
 
 use super::super::ServerModel;
@@ -57,6 +59,14 @@ fn each_server_has_its_own_word_for_the_window() {
             json!({ "owned_by": "llamacpp", "meta": { "n_ctx_train": 40960, "n_ctx": 8192 } }),
             (Some(8192), Some(40960), None, None, None, None),
         ),
+    ];
+    check(rows);
+}
+
+#[test]
+fn lm_studio_has_two_windows_and_nonsense_is_none() {
+    let (yes, no) = (Some(true), Some(false));
+    check(vec![
         (
             "lm studio, loaded",
             json!({
@@ -81,7 +91,10 @@ fn each_server_has_its_own_word_for_the_window() {
             json!({ "context_length": 8192.0 }),
             (Some(8192), Some(8192), None, None, None, None),
         ),
-    ];
+    ]);
+}
+
+fn check(rows: Vec<(&str, Value, Told)>) {
     for (id, mut row, want) in rows {
         row["id"] = json!(id);
         let model = only(&json!({ "object": "list", "data": [row] }));
