@@ -126,6 +126,7 @@ impl Turn<'_> {
                 summary.clear();
                 say_retry(&self.voice, attempt, most, &cause);
             }
+            ModelEvent::Notice(text) => self.voice.warn(&text),
             _ => {}
         }
         if summary.len() > self.core.limits.response_bytes {

@@ -113,6 +113,9 @@ pub struct FunctionCall {
     pub arguments: String,
     /// Pairs the call with its output.
     pub call_id: String,
+    /// What a Chat server wants back with the call, unread: Gemini's signatures of its thoughts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_content: Option<Value>,
 }
 
 /// A call with free text.
@@ -130,6 +133,9 @@ pub struct CustomCall {
     /// `completed`, where the server says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// What a Chat server wants back with the call, unread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_content: Option<Value>,
 }
 
 /// What a tool answered.

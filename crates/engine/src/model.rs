@@ -4,6 +4,10 @@
 
 mod provider;
 
+pub mod chat_profile;
+
+mod chat_profiles;
+
 mod sse;
 
 mod clients;
@@ -38,9 +42,11 @@ use tokio::sync::mpsc;
 use crate::item::HistoryItem;
 use crate::tokens::TokenCount;
 
+pub use chat_profile::{ChatProfile, ChatProfileFields};
+pub use chat_profiles::{ChatProfileRow, ChatProfiles};
 pub use clients::Clients;
 pub use demo::{LABEL as DEMO_LABEL, NAME as DEMO_MODEL};
-pub use provider::{DeveloperRole, Placement, Provider, Wire};
+pub use provider::{Placement, Provider, Wire};
 
 /// The model these settings lead to. Nothing is read or connected before it is asked; settings that
 /// lead nowhere are told then.
@@ -153,6 +159,8 @@ pub enum ModelEvent {
     },
     /// An item is whole. Calls are acted on only from here.
     ItemDone(HistoryItem),
+    /// Something the user should know.
+    Notice(String),
     /// The request is sent again.
     Retrying {
         /// Which repeat, from one.

@@ -5,7 +5,7 @@ use crate::model::Provider;
 /// Shorter values are words, not secrets.
 const SHORTEST: usize = 6;
 
-/// The secrets of one provider: its key, the values of its headers and of its query.
+/// The secrets of one provider: its key, its password, the values of its headers and of its query.
 #[derive(Clone)]
 pub struct Secrets(Vec<String>);
 
@@ -14,6 +14,8 @@ impl Secrets {
     pub fn of(provider: &Provider) -> Self {
         let pairs = provider.headers.iter().chain(&provider.query);
         let values = pairs.map(|(_, value)| value.trim());
+        let chat = provider.chat.for_model("").extra_headers;
+        let values = values.chain(chat.values().map(|value| value.trim()));
         let key = provider.key.as_deref().map(str::trim);
         let address = reqwest::Url::parse(&provider.base_url).ok();
         let password = address.as_ref().and_then(|url| url.password());

@@ -148,6 +148,18 @@ async fn what_a_model_does_less_well_is_a_warning() {
 }
 
 #[tokio::test]
+async fn what_works_only_after_the_request_was_mended_names_the_setting() {
+    let words = "Conversation roles must alternate user/assistant/user/assistant/...";
+    let once = Reply::new([Step::status(400, "invalid", words)]).when_user("hello again");
+    let stage = Stage::free(able_but(once));
+    let found = check(&stage, CHAT, "instructions").await;
+    assert_eq!((&found["status"], &found["code"]), (&json!("warning"), &json!(0)), "{found}");
+    assert_eq!(found["text"], "“HELLO.”");
+    let hint = found["hint"].as_str().unwrap();
+    assert!(hint.contains("alternate_roles") && hint.contains("[model_providers.scripted.chat]"));
+}
+
+#[tokio::test]
 async fn a_model_that_sees_no_pictures_is_shown_none() {
     let stage = Stage::free(able());
     let args = ["doctor", "--model", "qwen3:8b", "--json", "-c", CHAT];

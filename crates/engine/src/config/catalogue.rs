@@ -9,6 +9,7 @@ use super::model::{
     BaseKind, ExecTool, ModelEntry, PatchTool, Placement, ReasoningSettings, ToolSet, Truncation,
 };
 use super::provider::{MOST_RETRIES, ProviderEntry, WireApi};
+use crate::model::{ChatProfileFields, ChatProfileRow, ChatProfiles};
 
 /// Rows of models and providers, the user's before ours. Only theirs are kept here, and shared:
 /// every thread has its own settings.
@@ -17,6 +18,7 @@ pub struct Catalogue {
     models: Arc<[ModelRow]>,
     /// What they leave out is taken from ours already.
     providers: Arc<BTreeMap<String, ProviderRow>>,
+    chat_profiles: Arc<[ChatProfileRow]>,
 }
 
 /// A model as it is written down; what is left out comes from elsewhere.
@@ -47,7 +49,7 @@ pub(super) struct ModelRow {
     images: Option<bool>,
 }
 
-/// A provider as it is written down. Codex's words, and three of ours at the end.
+/// A provider as it is written down. Codex's words, and four of ours at the end.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ProviderRow {
@@ -67,6 +69,7 @@ pub(super) struct ProviderRow {
     key_header: Option<String>,
     needs_key: Option<bool>,
     default_model: Option<String>,
+    chat: Option<ChatProfileFields>,
 }
 
 #[derive(Deserialize)]
@@ -86,12 +89,17 @@ const DEPTH: usize = 8;
 
 impl Catalogue {
     /// Our table with the user's rows before it.
-    pub(super) fn with(models: Vec<ModelRow>, providers: BTreeMap<String, ProviderRow>) -> Self {
+    pub(super) fn with(
+        models: Vec<ModelRow>,
+        providers: BTreeMap<String, ProviderRow>,
+        chat_profiles: Vec<ChatProfileRow>,
+    ) -> Self {
         let providers = providers.into_iter().map(|(id, row)| {
             let known = OURS.model_providers.get(&id).cloned().unwrap_or_default();
             (id, row.over(known))
         });
-        Self { models: models.into(), providers: Arc::new(providers.collect()) }
+        let providers = Arc::new(providers.collect());
+        Self { models: models.into(), providers, chat_profiles: chat_profiles.into() }
     }
 
     /// What is known of a model; the fallback where nothing is.
@@ -111,6 +119,12 @@ impl Catalogue {
     pub fn provider(&self, id: &str, wire: Option<WireApi>) -> Option<ProviderEntry> {
         let row = self.providers.get(id).or_else(|| OURS.model_providers.get(id));
         Some(row?.clone().entry(id, wire))
+    }
+
+    /// What a provider's server and its models accept on the Chat wire.
+    pub fn chat_profiles(&self, provider: &ProviderEntry) -> ChatProfiles {
+        let own = provider.chat.clone();
+        ChatProfiles::choose(&provider.id, &provider.base_url, &self.chat_profiles, own)
     }
 
     /// The names of all providers.
@@ -206,7 +220,7 @@ impl ProviderRow {
             row, base, [], name, base_url, wire_api, env_key, env_key_instructions,
             experimental_bearer_token, requires_openai_auth, query_params, http_headers,
             env_http_headers, request_max_retries, stream_max_retries, stream_idle_timeout_ms,
-            key_header, needs_key, default_model,
+            key_header, needs_key, default_model, chat,
         )
     }
 
@@ -232,6 +246,7 @@ impl ProviderRow {
             stream_max_retries: self.stream_max_retries.unwrap_or(5).min(MOST_RETRIES),
             stream_idle_timeout_ms: self.stream_idle_timeout_ms.unwrap_or(300_000),
             default_model: self.default_model,
+            chat: self.chat.unwrap_or_default(),
         }
     }
 }

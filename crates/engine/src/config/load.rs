@@ -13,6 +13,7 @@ use super::{
     ApprovalPolicy, Catalogue, ConfigError, Home, ModelEntry, ProjectSettings, ProviderEntry,
     SandboxMode, SandboxSettings, Truncation, Trust, WireApi, profile, project, shell,
 };
+use crate::model::ChatProfileRow;
 use crate::sandbox::environment::EnvironmentPolicy;
 use crate::thread::ApprovalsReviewer;
 
@@ -196,7 +197,8 @@ fn read(home: &Home, cwd: &Path, mut reader: Reader<'_>) -> Result<Config, Confi
 fn catalogue(reader: &mut Reader<'_>) -> Result<Catalogue, ConfigError> {
     let models: Vec<ModelRow> = reader.take("models")?.unwrap_or_default();
     let providers = reader.take_entries::<ProviderRow>("model_providers")?;
-    Ok(Catalogue::with(models, providers.into_iter().collect()))
+    let profiles: Vec<ChatProfileRow> = reader.take("chat_profiles")?.unwrap_or_default();
+    Ok(Catalogue::with(models, providers.into_iter().collect(), profiles))
 }
 
 /// The model and who serves it. Without a key, a provider or a model, it is the demo: something

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Home;
+use crate::model::ChatProfileFields;
 
 /// How a provider is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +21,7 @@ pub enum WireApi {
 }
 
 /// A provider, in the words of Codex's `[model_providers.*]`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProviderEntry {
     /// The name of its table.
     pub id: String,
@@ -56,6 +57,9 @@ pub struct ProviderEntry {
     pub stream_idle_timeout_ms: u64,
     /// The model where none is named.
     pub default_model: Option<String>,
+    /// What its server accepts on the Chat wire, where the shipped profiles do not say so.
+    #[serde(skip)]
+    pub chat: ChatProfileFields,
 }
 
 /// Nobody gains from more repeats than this.

@@ -1,64 +1,59 @@
 //! The Chat Completions wire: an adapter over our item model, for servers that speak nothing else.
 //!
 //! It loses what the wire has no place for: encrypted thoughts, groups of tools, tools run by the
-//! server. Tags such as `<think>` inside a text stay there: they may be meant.
+//! server. What differs between servers and models is in the [`ChatProfile`]; a request that is
+//! refused for its shape is sent once more with the fields that the refusal names.
 
 mod messages;
 
+mod shape;
+
+mod tools_as_text;
+
+mod body;
+
 mod stream;
 
+mod tags;
+
+mod finish_reason;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use reqwest::Response;
-use serde::Serialize;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use body::build_body;
 use stream::{Progress, Reader};
 
+use super::chat_profile::{ChatProfile, ChatProfileFields};
+use super::chat_profiles::{ShapeFix, fix_for_refusal};
 use super::classify::{Again, Failure};
 use super::clients::Clients;
-use super::dialect::{Dialect, Names};
-use super::fit::fit;
+use super::dialect::Names;
 use super::http::{self, Shape};
-use super::responses::SCHEMA_NAME;
 use super::wire::{Server, headers, tell};
-use super::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest, Provider, ToolSpec};
+use super::{Answered, Fault, Model, ModelError, ModelEvent, ModelRequest, Provider};
 
 /// How long an answer that is whole may still be followed by its count of tokens.
 const GRACE: Duration = Duration::from_secs(5);
-
-const DIALECT: Dialect = Dialect { namespaces: false, freeform: false };
 
 /// A server of the Chat Completions API.
 pub(super) struct Chat {
     provider: Provider,
     server: Server,
-}
-
-#[derive(Debug, Serialize)]
-struct Body {
-    model: String,
-    messages: Vec<Value>,
-    stream: bool,
-    stream_options: Value,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parallel_tool_calls: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    verbosity: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Value>,
+    /// Fields that the server's refusals asked for, by model.
+    learned: Mutex<HashMap<String, Vec<ChatProfileFields>>>,
 }
 
 impl Chat {
     pub(super) fn new(provider: &Provider, clients: &Clients) -> Self {
         let server = Server::new(provider, &["chat", "completions"], clients);
-        Self { provider: provider.clone(), server }
+        Self { provider: provider.clone(), server, learned: Mutex::default() }
     }
 
     async fn ask(
@@ -66,19 +61,80 @@ impl Chat {
         request: ModelRequest,
         events: mpsc::Sender<ModelEvent>,
     ) -> Result<Answered, ModelError> {
-        let headers = headers(&request);
-        let (body, names) = body(request, &self.provider);
-        let read = |response| self.read(response, &names, &events);
-        self.server.ask(&body, &headers, &events, read).await
+        let model = request.model.clone();
+        let profile = self.profile(&model);
+        let error = match self.ask_once(request.clone(), &profile, &events).await {
+            Err(error) if error.kind == Fault::BadRequest => error,
+            ended => return ended,
+        };
+        let Some(fix) = fix_for_refusal(&error.message) else { return Err(error) };
+        let mut mended = profile.clone();
+        mended.set(&fix.fields);
+        if mended == profile {
+            return Err(error);
+        }
+        tracing::warn!(%error, set = fix.settings, "the server refused a request; sent once more");
+        let ended = self.ask_once(request, &mended, &events).await;
+        match ended {
+            Ok(answered) => {
+                self.learn(&model, &fix);
+                tell(&events, ModelEvent::Notice(self.advice(&fix))).await;
+                Ok(answered)
+            }
+            Err(second) => {
+                Err(ModelError { message: self.name_fields(&second.message, &fix), ..second })
+            }
+        }
+    }
+
+    fn profile(&self, model: &str) -> ChatProfile {
+        let mut profile = self.provider.chat.for_model(model);
+        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.get(model).into_iter().flatten().for_each(|fields| profile.set(fields));
+        profile
+    }
+
+    fn learn(&self, model: &str, fix: &ShapeFix) {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.entry(model.to_owned()).or_default().push(fix.fields.clone());
+    }
+
+    fn advice(&self, fix: &ShapeFix) -> String {
+        format!(
+            "the model's server refused the request as it was and took it with `{}`; write that \
+             below `{}` to be spared the second request",
+            fix.settings,
+            self.provider.chat.settings_table(),
+        )
+    }
+
+    fn name_fields(&self, message: &str, fix: &ShapeFix) -> String {
+        let table = self.provider.chat.settings_table();
+        format!("{message}; tried also with `{}` of `{table}`", fix.settings)
+    }
+
+    async fn ask_once(
+        &self,
+        request: ModelRequest,
+        profile: &ChatProfile,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answered, ModelError> {
+        let mut headers = headers(&request);
+        let extra = profile.extra_headers.iter();
+        headers.extend(extra.map(|(name, value)| (Cow::Owned(name.clone()), value.clone())));
+        let (body, names) = build_body(request, &self.provider, profile);
+        let read = |response| self.read(response, &names, profile, events);
+        self.server.ask(&body, &headers, events, read).await
     }
 
     async fn read(
         &self,
         response: Response,
         names: &Names,
+        profile: &ChatProfile,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answered, Failure> {
-        let mut reader = Reader::new(names);
+        let mut reader = Reader::new(names, &profile.finish_reasons);
         let strange = match http::shape(&response) {
             Shape::Stream => self.stream(response, &mut reader, events).await?,
             Shape::Json => {
@@ -91,11 +147,11 @@ impl Chat {
             }
             Shape::Page => return Err(http::page(&response)),
         };
-        let (told, answered) = reader.finish(strange)?;
+        let (told, answered) = reader.finish(strange);
         for event in told {
             tell(events, event).await;
         }
-        Ok(answered)
+        answered
     }
 
     /// Reads to the end; gives how many lines were nothing at all.
@@ -137,42 +193,6 @@ impl Model for Chat {
         events: mpsc::Sender<ModelEvent>,
     ) -> BoxFuture<'_, Result<Answered, ModelError>> {
         Box::pin(self.ask(request, events))
-    }
-}
-
-fn body(request: ModelRequest, provider: &Provider) -> (Body, Names) {
-    let (tools, names) = DIALECT.tools(request.tools);
-    let tools: Vec<Value> = tools.into_iter().filter_map(tool).collect();
-    let input = fit(request.input, provider.images);
-    let input = input.into_iter().map(|item| DIALECT.tell(item)).collect();
-    let body = Body {
-        model: request.model,
-        messages: messages::messages(request.base, input, provider),
-        stream: true,
-        stream_options: json!({ "include_usage": true }),
-        // Allowed unless it is forbidden, and not every server knows the word.
-        parallel_tool_calls: (!tools.is_empty() && !request.parallel_tool_calls).then_some(false),
-        tools,
-        reasoning_effort: request.effort,
-        verbosity: request.verbosity,
-        response_format: request.output_schema.map(|schema| {
-            let schema = json!({ "name": SCHEMA_NAME, "strict": true, "schema": schema });
-            json!({ "type": "json_schema", "json_schema": schema })
-        }),
-    };
-    (body, names)
-}
-
-fn tool(tool: ToolSpec) -> Option<Value> {
-    match tool {
-        ToolSpec::Function { name, description, parameters } => Some(json!({
-            "type": "function",
-            "function": { "name": name, "description": description, "parameters": parameters },
-        })),
-        other => {
-            tracing::debug!(?other, "the Chat wire cannot offer this tool");
-            None
-        }
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::words::{is_overflow, roughly, wait};
+use super::chat_profiles::fix_for_refusal;
+use super::words::{is_overflow, is_template_error, roughly, wait};
 use super::{Fault, ModelError};
 
 /// The longest wait a server may ask for before we give up instead.
@@ -36,6 +37,9 @@ pub(super) enum Again {
     Stream,
     /// Beginning anew, after this time.
     After(Duration),
+    /// The server wants fewer requests and names no time. Codex gives up then, and so does the
+    /// Responses wire; the Chat wire, whose servers seldom name one, waits longer each time.
+    Unspecified,
 }
 
 /// An error as a server tells it, in a body or in a stream.
@@ -102,6 +106,10 @@ impl Told {
         [&self.code, &self.kind, &self.message].into_iter().any(|text| is_overflow(text))
     }
 
+    fn is_refused_shape(&self) -> bool {
+        fix_for_refusal(&self.message).is_some() || is_template_error(&self.message)
+    }
+
     /// The message, or what there is instead of one; never a whole page.
     fn words(&self) -> String {
         let text = match (self.message.as_str(), self.code.as_str()) {
@@ -142,6 +150,10 @@ pub(super) fn status(status: u16, retry_after: Option<Duration>, told: &Told) ->
         429 => limited(retry_after, told),
         _ if told.is(QUOTA) => quota(told),
         _ if status == 413 || told.is_overflow() => overflow(told),
+        // Local servers answer 500 where a template refuses the history; asking again is vain.
+        500 | 400 | 422 if told.is_refused_shape() => {
+            says(Fault::BadRequest, Again::Never, status, &words)
+        }
         _ if status == 529 || told.is(OVERLOAD) => Failure::new(
             Fault::Overload,
             Again::RequestOnly,
@@ -225,7 +237,7 @@ fn limited(retry_after: Option<Duration>, told: &Told) -> Failure {
     let words = told.words();
     let told_wait = retry_after.or_else(|| wait(&told.message));
     let (again, hint) = match told_wait {
-        None => (Again::Never, String::new()),
+        None => (Again::Unspecified, String::new()),
         Some(wait) if wait > PATIENCE => {
             (Again::Never, format!("; come back in {}", roughly(wait)))
         }

@@ -4,7 +4,7 @@
 //! becomes a function with one argument, `input`. What comes back is told in our kinds again, so
 //! that nobody behind the wire sees the difference.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bindery_core::open::Open;
 use serde_json::{Value, json};
@@ -24,7 +24,11 @@ pub(super) struct Dialect {
 
 /// What the names of functions stand for, where they stand for something else.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashMap<String, Meaning>);
+pub(super) struct Names {
+    meanings: HashMap<String, Meaning>,
+    /// All that the model may call.
+    offered: HashSet<String>,
+}
 
 #[derive(Debug)]
 struct Meaning {
@@ -75,17 +79,19 @@ impl Dialect {
                 namespace: Some(namespace),
                 arguments,
                 call_id,
+                extra_content,
             })) if !self.namespaces => {
                 let name = flat(&namespace, &name);
                 let namespace = None;
-                Item::FunctionCall(FunctionCall { id, name, namespace, arguments, call_id }).into()
+                let call = FunctionCall { id, name, namespace, arguments, call_id, extra_content };
+                Item::FunctionCall(call).into()
             }
-            Open::Known(Item::CustomToolCall(CustomCall { name, input, call_id, .. }))
-                if !self.freeform =>
-            {
+            Open::Known(Item::CustomToolCall(call)) if !self.freeform => {
+                let CustomCall { name, input, call_id, extra_content, .. } = call;
                 let arguments = json!({ "input": input }).to_string();
                 let (id, namespace) = (None, None);
-                Item::FunctionCall(FunctionCall { id, name, namespace, arguments, call_id }).into()
+                let call = FunctionCall { id, name, namespace, arguments, call_id, extra_content };
+                Item::FunctionCall(call).into()
             }
             Open::Known(Item::CustomToolCallOutput(mut output)) if !self.freeform => {
                 output.id = None;
@@ -102,31 +108,55 @@ impl Names {
             Some(namespace) => flat(namespace, &name),
             None => name.clone(),
         };
+        self.offered.insert(shown.clone());
         if namespace.is_some() || freeform {
             let namespace = namespace.map(str::to_owned);
-            self.0.insert(shown.clone(), Meaning { namespace, name, freeform });
+            self.meanings.insert(shown.clone(), Meaning { namespace, name, freeform });
         }
         shown
+    }
+
+    /// Whether the model was offered a function of this name.
+    pub(super) fn is_offered(&self, name: &str) -> bool {
+        self.offered.contains(name)
+    }
+
+    /// The function that was meant by a name with a prefix of the template's before it, or with
+    /// marks of the template's behind it.
+    pub(super) fn clean<'n>(&self, name: &'n str) -> &'n str {
+        if self.is_offered(name) {
+            return name;
+        }
+        let bare = name.split("<|").next().unwrap_or(name).trim();
+        let bare = ["functions.", "function.", "tools.", "default_api."]
+            .iter()
+            .find_map(|prefix| bare.strip_prefix(prefix))
+            .unwrap_or(bare);
+        // Kimi numbers its calls: `functions.exec_command:0`.
+        let unnumbered = bare.rsplit_once(':').map_or(bare, |(name, _)| name);
+        [bare, unnumbered].into_iter().find(|bare| self.is_offered(bare)).unwrap_or(name)
     }
 
     /// A call as the model meant it. Arguments that do not hold `input` stay a function's: the
     /// tool then tells the model what is wrong with them.
     pub(super) fn restore(&self, item: HistoryItem) -> HistoryItem {
         let Open::Known(Item::FunctionCall(call)) = &item else { return item };
-        let Some(meaning) = self.0.get(&call.name).filter(|_| call.namespace.is_none()) else {
+        let Some(meaning) = self.meanings.get(&call.name).filter(|_| call.namespace.is_none())
+        else {
             return item;
         };
         let (id, call_id) = (call.id.clone(), call.call_id.clone());
-        let name = meaning.name.clone();
+        let (name, extra_content) = (meaning.name.clone(), call.extra_content.clone());
         if !meaning.freeform {
             let (namespace, arguments) = (meaning.namespace.clone(), call.arguments.clone());
-            let call = FunctionCall { id, name, namespace, arguments, call_id };
+            let call = FunctionCall { id, name, namespace, arguments, call_id, extra_content };
             return Item::FunctionCall(call).into();
         }
         match free_text(&call.arguments) {
             Some(input) => {
-                let status = None;
-                Item::CustomToolCall(CustomCall { id: None, name, input, call_id, status }).into()
+                let (id, status) = (None, None);
+                let call = CustomCall { id, name, input, call_id, status, extra_content };
+                Item::CustomToolCall(call).into()
             }
             None => item,
         }
@@ -141,12 +171,12 @@ fn flat(namespace: &str, name: &str) -> String {
     if safe.len() <= MAX_NAME && safe == whole {
         return whole;
     }
-    let mark = format!("{:016x}", fnv(whole.as_bytes()));
+    let mark = format!("{:016x}", hash_name(whole.as_bytes()));
     format!("{}{mark}", &safe[..safe.len().min(MAX_NAME - mark.len())])
 }
 
 /// FNV-1a: short, and the same in every run, which the history needs.
-fn fnv(bytes: &[u8]) -> u64 {
+pub(super) fn hash_name(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
@@ -203,7 +233,8 @@ mod tests {
     fn call(name: &str, arguments: &str) -> HistoryItem {
         let (name, call_id) = (name.to_owned(), "c".to_owned());
         let arguments = arguments.to_owned();
-        let call = FunctionCall { id: None, name, namespace: None, arguments, call_id };
+        let (id, namespace, extra_content) = (None, None, None);
+        let call = FunctionCall { id, name, namespace, arguments, call_id, extra_content };
         Item::FunctionCall(call).into()
     }
 
@@ -240,7 +271,7 @@ mod tests {
         let all = Dialect { namespaces: true, freeform: true };
         let (offered, names) = all.tools(tools());
         assert_eq!(offered, tools());
-        assert!(names.0.is_empty());
+        assert!(names.meanings.is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! HTTP to a model's server.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ impl Http {
     pub(super) async fn post(
         &self,
         body: Bytes,
-        headers: &[(&'static str, String)],
+        headers: &[(Cow<'static, str>, String)],
     ) -> Result<Response, Failure> {
         let fixed = |error: &ModelError| Failure { error: error.clone(), again: Again::Never };
         let target = self.target.as_ref().map_err(fixed)?;
@@ -56,8 +57,9 @@ impl Http {
         let mut request =
             client.post(target.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
         for (name, value) in headers {
-            if let Ok(value) = HeaderValue::from_str(value) {
-                request = request.header(*name, value);
+            match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+                (Ok(name), Ok(value)) => request = request.header(name, value),
+                _ => tracing::warn!(%name, "left out a header that HTTP cannot carry"),
             }
         }
         // Last, so that what the settings say wins.

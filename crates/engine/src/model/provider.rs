@@ -4,10 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::chat_profiles::ChatProfiles;
+
 /// What a wire must know of a model's server.
 ///
 /// It holds secrets: its `Debug` names them and does not show them.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct Provider {
     /// Which language the server speaks.
     pub wire: Wire,
@@ -29,16 +31,14 @@ pub struct Provider {
     pub idle_timeout: Duration,
     /// Where the base prompt goes.
     pub placement: Placement,
-    /// What a developer's message is called on the Chat wire.
-    pub developer: DeveloperRole,
+    /// What the server and the model's template accept on the Chat wire.
+    pub chat: ChatProfiles,
     /// Whether the server knows groups of tools (Responses only).
     pub namespaces: bool,
     /// Whether the server knows tools that take free text (Responses only).
     pub freeform: bool,
     /// Whether the model sees pictures; otherwise a sentence stands in for each.
     pub images: bool,
-    /// The field in which the Chat wire gives thoughts back; none gives none back.
-    pub thoughts: Option<String>,
     /// `priority`, `flex` …; none leaves it to the server (Responses only).
     pub service_tier: Option<String>,
 }
@@ -67,19 +67,6 @@ pub enum Placement {
     System,
 }
 
-/// What a developer's message is called on the Chat wire. Many servers know no such role, and some
-/// refuse a system message that is not the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeveloperRole {
-    /// As it is.
-    Developer,
-    /// As the system's.
-    #[default]
-    System,
-    /// As the user's, where it is not among the first.
-    User,
-}
-
 impl Provider {
     /// A server with the settings Codex has by default.
     pub fn new(wire: Wire, base_url: impl Into<String>) -> Self {
@@ -94,11 +81,10 @@ impl Provider {
             stream_max_retries: 5,
             idle_timeout: Duration::from_secs(300),
             placement: Placement::default(),
-            developer: DeveloperRole::default(),
+            chat: ChatProfiles::default(),
             namespaces: true,
             freeform: true,
             images: true,
-            thoughts: Some("reasoning".to_owned()),
             service_tier: None,
         }
     }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::classify::{Again, Failure};
-use super::{Answered, ModelError, ModelEvent, Provider};
+use super::{Answered, ModelError, ModelEvent, Provider, Wire};
 
 /// More repeats than this nobody means.
 const MOST: u32 = 100;
@@ -17,11 +17,16 @@ const MOST: u32 = 100;
 /// No back-off is longer, however many went before.
 const LONGEST: Duration = Duration::from_secs(120);
 
+/// A server that counts requests counts them by the second or minute.
+const LIMITED_FACTOR: u32 = 5;
+
 /// How often and how fast we repeat.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) request: u32,
     pub(super) stream: u32,
+    /// Whether a limit without a time to wait is waited for.
+    pub(super) waits_unasked: bool,
     /// A factor about one, so that clients who failed together do not come back together.
     pub(super) jitter: fn() -> f64,
 }
@@ -31,6 +36,7 @@ impl Pace {
         Self {
             request: provider.request_max_retries.min(MOST),
             stream: provider.stream_max_retries.min(MOST),
+            waits_unasked: provider.wire == Wire::Chat,
             jitter,
         }
     }
@@ -63,7 +69,9 @@ where
             }
             Again::Request => return Err(Failure { again: Again::Stream, ..failure }),
             Again::RequestOnly => return Err(Failure { again: Again::Never, ..failure }),
-            Again::Never | Again::Stream | Again::After(_) => return Err(failure),
+            Again::Never | Again::Stream | Again::After(_) | Again::Unspecified => {
+                return Err(failure);
+            }
         }
     }
     unreachable!("the loop ends by returning")
@@ -85,6 +93,8 @@ where
         };
         let delay = match again {
             Again::Never | Again::RequestOnly => return Err(error),
+            Again::Unspecified if !pace.waits_unasked => return Err(error),
+            Again::Unspecified => pace.backoff(attempt).saturating_mul(LIMITED_FACTOR),
             Again::After(delay) => delay,
             Again::Request | Again::Stream => pace.backoff(attempt),
         };
@@ -132,7 +142,7 @@ mod tests {
     use super::super::{Answered, Fault, ModelError, ModelEvent, Provider, Wire};
     use super::{Pace, answer, jitter, request};
 
-    const PACE: Pace = Pace { request: 4, stream: 5, jitter: || 1.0 };
+    const PACE: Pace = Pace { request: 4, stream: 5, waits_unasked: true, jitter: || 1.0 };
 
     fn failure(again: Again) -> Failure {
         let error =

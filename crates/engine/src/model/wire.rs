@@ -1,5 +1,7 @@
 //! What both wires do alike.
 
+use std::borrow::Cow;
+
 use reqwest::Response;
 use tokio::sync::mpsc;
 use tokio_util::bytes::Bytes;
@@ -11,7 +13,7 @@ use super::retry::{self, Pace};
 use super::{Answered, Fault, ModelError, ModelEvent, ModelRequest, Provider};
 
 /// Headers of one request.
-pub(super) type Headers = Vec<(&'static str, String)>;
+pub(super) type Headers = Vec<(Cow<'static, str>, String)>;
 
 /// A server at one of its addresses, asked as often as it takes.
 pub(super) struct Server {
@@ -44,13 +46,13 @@ impl Server {
 
 /// What tells the server whose request it is; keeps its caches and logs in order.
 pub(super) fn headers(request: &ModelRequest) -> Headers {
-    let mut headers = vec![("x-client-request-id", uuid::Uuid::now_v7().to_string())];
+    let mut headers = vec![("x-client-request-id".into(), uuid::Uuid::now_v7().to_string())];
     if !request.thread_id.is_empty() {
-        headers.push(("session-id", request.thread_id.clone()));
-        headers.push(("thread-id", request.thread_id.clone()));
+        headers.push(("session-id".into(), request.thread_id.clone()));
+        headers.push(("thread-id".into(), request.thread_id.clone()));
     }
     if let Some(purpose) = request.purpose {
-        headers.push(("x-openai-subagent", purpose.to_owned()));
+        headers.push(("x-openai-subagent".into(), purpose.to_owned()));
     }
     headers
 }

@@ -23,6 +23,39 @@ const OVERFLOW: &[&str] = &[
     "exceeds the context length",
     "input exceeds context",
     "prompt too long",
+    // Newer vLLM: the first for the engine, the second for requests with a limit.
+    "exceeds the max_model_len",
+    "context length is only",
+    "exceeds model's maximum context length",
+    // SGLang.
+    "is longer than the model's context length",
+    "exceeds the model's maximum context length",
+    "exceeds the maximum allowed length",
+    // text-generation-inference.
+    "`inputs` must have less than",
+    "tokens + `max_new_tokens` must be <=",
+    // xAI.
+    "maximum prompt length",
+    // Moonshot.
+    "exceeded model token limit",
+    // MiniMax.
+    "context window exceeds limit",
+    // Zhipu, by words and by code.
+    "prompt exceeds max length",
+    "prompt 超长",
+    // DashScope.
+    "range of input length should be",
+    "input length should be",
+    // Cohere.
+    "too many tokens",
+    // Bedrock, and Claude behind it.
+    "input is too long",
+    "input tokens exceeded",
+    "exceed context limit",
+    // Mistral, Groq and Together.
+    "too large for model with",
+    "please reduce the length of the messages",
+    "inputs tokens + max_new_tokens must be",
     // LM Studio.
     "when context the overflows",
     "when the context overflows",
@@ -39,6 +72,13 @@ const OVERFLOW: &[&str] = &[
 pub(super) fn is_overflow(text: &str) -> bool {
     let text = text.to_lowercase();
     OVERFLOW.iter().any(|piece| text.contains(piece))
+}
+
+/// Whether a server says that the model's chat template refused the history.
+pub(super) fn is_template_error(text: &str) -> bool {
+    const PIECES: &[&str] = &["jinja", "chat template", "chat_template", "templateerror"];
+    let text = text.to_lowercase();
+    PIECES.iter().any(|piece| text.contains(piece))
 }
 
 /// The time in `… try again in 1.5s …`; OpenAI writes `20s`, `350ms`, `6m0s`, Azure `7 seconds`.
@@ -108,6 +148,31 @@ mod tests {
              currently support mid-generation context overflow.",
             "Context size has been exceeded.",
             "prompt is too long: 210000 tokens > 200000 maximum",
+            // SGLang.
+            "The input (40005 tokens) is longer than the model's context length (32768 tokens).",
+            "Requested token count exceeds the model's maximum context length of 32768 tokens.",
+            // text-generation-inference.
+            "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+            "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
+            // xAI.
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            // Moonshot.
+            "Invalid request: Your request exceeded model token limit: 131072",
+            // MiniMax.
+            "invalid params, context window exceeds limit (2013)",
+            // Zhipu.
+            "Prompt exceeds max length",
+            // DashScope.
+            "Range of input length should be [1, 129024]",
+            // Cohere.
+            "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+            // Bedrock.
+            "Input is too long for requested model.",
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+            // Newer vLLM.
+            "The engine prompt length 1327246 exceeds the max_model_len 32768.",
+            "You passed 9000 input tokens and requested 0 output tokens. However, the model's \
+             context length is only 8192 tokens",
         ];
         for text in said {
             assert!(is_overflow(text), "{text}");

@@ -1,5 +1,6 @@
 //! Small requests to a model's server, all of them within one time.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -8,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::{ListError, ListFault};
-use crate::model::Provider;
+use crate::model::{Provider, Wire};
 use crate::model_secrets::Secrets;
 use crate::tls;
 
@@ -180,7 +181,13 @@ fn headers(provider: &Provider) -> Result<HeaderMap, ListError> {
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     let bearer = provider.key.as_ref().map(|key| format!("Bearer {}", key.trim()));
     let bearer = bearer.map(|bearer| (AUTHORIZATION.to_string(), bearer));
-    for (name, value) in bearer.into_iter().chain(provider.headers.iter().cloned()) {
+    // Those of the chat profile go with every request of that wire.
+    let chat = match provider.wire {
+        Wire::Chat => provider.chat.for_model("").extra_headers,
+        Wire::Responses | Wire::Demo => BTreeMap::new(),
+    };
+    let all = bearer.into_iter().chain(chat).chain(provider.headers.iter().cloned());
+    for (name, value) in all {
         let read = || {
             let key = HeaderName::from_bytes(name.as_bytes()).ok()?;
             let mut value = HeaderValue::from_str(&value).ok()?;

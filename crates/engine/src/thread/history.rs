@@ -22,12 +22,20 @@ pub(crate) struct History {
     counted: usize,
     /// Sealed thoughts of earlier turns are among them.
     counts_old_thoughts: bool,
+    /// Pictures whose absence from requests the user knows of.
+    announced_pictures: usize,
 }
 
 impl History {
     pub(crate) fn new(items: Vec<HistoryItem>, last: TokenCount) -> Self {
         let counted = if last.total_tokens > 0 { items.len() } else { 0 };
-        Self { items, told: last.total_tokens, counted, counts_old_thoughts: false }
+        Self {
+            items,
+            told: last.total_tokens,
+            counted,
+            counts_old_thoughts: false,
+            announced_pictures: 0,
+        }
     }
 
     pub(crate) fn items(&self) -> &[HistoryItem] {
@@ -77,6 +85,12 @@ impl History {
         added
     }
 
+    /// How many pictures came since this was asked last, for a model that sees none.
+    pub(crate) fn take_unannounced_pictures(&mut self) -> usize {
+        let all = self.items.iter().map(count_pictures).sum();
+        all - std::mem::replace(&mut self.announced_pictures, all).min(all)
+    }
+
     /// As the model is sent it: each call with its answer, no answer without its call, no picture
     /// to a model that sees none.
     pub(crate) fn for_model(&self, images: bool) -> Vec<HistoryItem> {
@@ -86,6 +100,22 @@ impl History {
         }
         items
     }
+}
+
+fn count_pictures(item: &HistoryItem) -> usize {
+    let content = match item.known() {
+        Some(Item::Message(message)) => &message.content,
+        Some(Item::FunctionCallOutput(output) | Item::CustomToolCallOutput(output)) => {
+            match &output.output {
+                Output::Content(content) => content,
+                Output::Text(_) => return 0,
+            }
+        }
+        _ => return 0,
+    };
+    let is_picture =
+        |piece: &&Open<Content>| matches!(piece.known(), Some(Content::InputImage { .. }));
+    content.iter().filter(is_picture).count()
 }
 
 /// Sealed thoughts before the user's last words: they are sent, and no server counts them unless

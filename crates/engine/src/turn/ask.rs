@@ -35,6 +35,7 @@ impl Turn<'_> {
     /// Asks once; true when the model is to be asked again.
     pub(super) async fn ask(&mut self) -> Result<bool, TurnFault> {
         self.asking = Asking::default();
+        self.announce_unseen_pictures();
         let request = self.request();
         let mut calls = Calls::new();
         let heard = self.hear(request, &mut calls).await;
@@ -64,6 +65,22 @@ impl Turn<'_> {
                 tokio::time::sleep(delay).await;
                 Ok(true)
             }
+        }
+    }
+
+    fn announce_unseen_pictures(&mut self) {
+        if self.profile.images {
+            return;
+        }
+        let count = self.core.history.take_unannounced_pictures();
+        if count > 0 {
+            let pictures =
+                if count == 1 { "a picture".to_owned() } else { format!("{count} pictures") };
+            self.voice.warn(&format!(
+                "the model `{}` cannot see pictures: {pictures} was left out; if it can, set \
+                 `images = true` for it in `[[models]]` of bindery.toml",
+                self.profile.slug,
+            ));
         }
     }
 

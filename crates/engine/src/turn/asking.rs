@@ -67,6 +67,7 @@ impl Asking {
             ModelEvent::Thought(text) => self.thought(&text, voice),
             ModelEvent::ToolInput { text, .. } => self.bytes += text.len(),
             ModelEvent::ItemDone(item) => return self.item_done(item, voice),
+            ModelEvent::Notice(text) => voice.warn(&text),
             ModelEvent::Retrying { attempt, most, cause, delay } => {
                 say_retry(voice, attempt, most, &cause);
                 let binding = self.is_binding();

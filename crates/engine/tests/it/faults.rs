@@ -68,6 +68,8 @@ async fn every_fault_has_its_kind_and_its_number_of_requests() {
             let model = Model::start(Script::new([Reply::new(steps.clone()).always()]));
             let asked = ask(&provider(wire, &model), request("go")).await;
             let error = asked.ended.expect_err(name);
+            // Servers of the Chat wire seldom say how long to wait, and are given time all the same.
+            let posts = if (name, wire) == ("429", Wire::Chat) { 3 } else { posts };
             let got = (error.kind, error.status, model.count());
             assert_eq!(got, (fault, status, posts), "{name} on {wire:?}: {error}");
             let retries = asked.events.iter();

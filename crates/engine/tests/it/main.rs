@@ -82,6 +82,8 @@ mod sandbox_borders;
 
 mod sandbox_network;
 
+mod templates;
+
 mod terminal;
 
 mod service;

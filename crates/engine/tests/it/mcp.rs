@@ -61,6 +61,7 @@ fn act(tool: &str, arguments: &Value) -> Act {
         namespace: Some("mcp__toy".to_owned()),
         arguments: arguments.to_string(),
         call_id: "c1".to_owned(),
+        extra_content: None,
     });
     Act::Tell(ModelEvent::ItemDone(item.into()))
 }

@@ -43,6 +43,7 @@ fn told(asked: &Asked) -> Vec<String> {
         ModelEvent::Summary(text) => format!("summary {text}"),
         ModelEvent::Thought(text) => format!("thought {text}"),
         ModelEvent::ToolInput { call_id, text } => format!("input of {call_id} {text}"),
+        ModelEvent::Notice(text) => format!("notice {text}"),
         ModelEvent::Retrying { attempt, .. } => format!("retry {attempt}"),
     };
     asked.events.iter().map(line).collect()

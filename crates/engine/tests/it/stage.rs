@@ -467,6 +467,7 @@ pub(crate) fn call(id: &str, name: &str, arguments: &Value) -> Act {
             other => other.to_string(),
         },
         call_id: id.to_owned(),
+        extra_content: None,
     });
     Act::Tell(ModelEvent::ItemDone(item.into()))
 }
@@ -479,6 +480,7 @@ pub(crate) fn free_call(id: &str, name: &str, input: &str) -> Act {
         input: input.to_owned(),
         call_id: id.to_owned(),
         status: None,
+        extra_content: None,
     });
     Act::Tell(ModelEvent::ItemDone(item.into()))
 }

@@ -372,13 +372,19 @@ fn entry_line(entry: &Entry) -> String {
 #[tokio::test]
 async fn a_picture_stays_out_of_a_model_that_sees_none() {
     let picture = json!({ "type": "image", "url": "data:image/png;base64,AA" });
-    let stage = Setting::new(vec![say("ok")]).profile(|profile| profile.images = false).open();
+    let script = vec![say("ok"), say("ok")];
+    let stage = Setting::new(script).profile(|profile| profile.images = false).open();
     let input = TurnInput { input: vec![Open::from_value(picture)], ..TurnInput::default() };
     stage.thread.start_turn(input).await.expect("a turn");
     stage.ended(0).await;
     assert_eq!(stage.input(0)[0]["content"][0]["type"], "input_text");
+    let told = stage.wait("warning", 0).await["message"].to_string();
+    assert!(told.contains("cannot see pictures: a picture was left out"), "{told}");
     let kept: Vec<Value> = stage.thread.snapshot().await.turns;
     assert_eq!(kept[0]["items"][0]["content"][0]["type"], "image");
+    // Once for each picture, not with every turn.
+    stage.turn("and now?").await;
+    assert_eq!(stage.count("warning"), 1);
 }
 
 #[tokio::test]

@@ -39,6 +39,8 @@ pub(super) struct Said {
     /// All of it, as a history keeps it.
     pub(super) items: Vec<HistoryItem>,
     pub(super) usage: Option<TokenCount>,
+    /// What the wire had to do to be understood, and which setting spares it that.
+    pub(super) notices: Vec<String>,
 }
 
 impl Respondent {
@@ -104,8 +106,11 @@ impl Said {
         match event {
             ModelEvent::Text(text) if self.text.len() < MOST_TEXT => self.text.push_str(&text),
             ModelEvent::ItemDone(item) => self.items.push(item),
-            // Everything before it is void.
-            ModelEvent::Retrying { .. } => *self = Self::default(),
+            ModelEvent::Notice(text) => self.notices.push(text),
+            // Everything before it is void, but for what should be known.
+            ModelEvent::Retrying { .. } => {
+                *self = Self { notices: std::mem::take(&mut self.notices), ..Self::default() };
+            }
             _ => {}
         }
     }

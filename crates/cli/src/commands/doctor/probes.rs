@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bindery::engine::config::Config;
 use bindery::engine::item::{Content, HistoryItem, Message, Role};
-use bindery::engine::model::{Fault, ModelError};
+use bindery::engine::model::{Fault, ModelError, ModelRequest};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -57,6 +57,8 @@ pub(super) struct Probes<'a> {
     config: &'a Config,
     respondent: &'a Respondent,
     done: Vec<Probe>,
+    /// Told while the probe under way was answered.
+    notices: Vec<String>,
 }
 
 /// How one probe went, in words, and which setting to use.
@@ -65,7 +67,7 @@ struct Outcome(ProbeStatus, String, Option<String>);
 impl<'a> Probes<'a> {
     /// Tries everything that can be tried.
     pub(super) async fn run(config: &'a Config, respondent: &'a Respondent) -> Vec<Probe> {
-        let mut probes = Self { config, respondent, done: Vec::new() };
+        let mut probes = Self { config, respondent, done: Vec::new(), notices: Vec::new() };
         if probes.text().await {
             if probes.tools().await {
                 probes.parallel().await;
@@ -85,10 +87,16 @@ impl<'a> Probes<'a> {
         probes.done
     }
 
+    async fn ask(&mut self, change: impl FnOnce(&mut ModelRequest)) -> Result<Said, ModelError> {
+        let mut said = self.respondent.ask(change).await?;
+        self.notices.append(&mut said.notices);
+        Ok(said)
+    }
+
     /// A plain answer, and what the server says that it cost.
     async fn text(&mut self) -> bool {
         let begin = Instant::now();
-        let said = self.respondent.ask(|r| r.input = vec![user("Reply with the word: ready")]);
+        let said = self.ask(|r| r.input = vec![user("Reply with the word: ready")]);
         let said = said.await;
         let outcome = match &said {
             Err(error) => self.failed(error),
@@ -118,7 +126,7 @@ impl<'a> Probes<'a> {
     async fn tools(&mut self) -> bool {
         let begin = Instant::now();
         let question = user("Call the tool `lookup` with the key `alpha`, then tell me the value.");
-        let asked = self.respondent.ask(|r| {
+        let asked = self.ask(|r| {
             r.input = vec![question.clone()];
             r.tools = vec![tool()];
         });
@@ -144,16 +152,17 @@ impl<'a> Probes<'a> {
             "Call the tool `lookup` twice at the same time, with the keys `alpha` and `beta`, then \
              tell me both values.",
         );
-        let asked = self.respondent.ask(|r| {
+        let asked = self.ask(|r| {
             r.input = vec![question.clone()];
             r.tools = vec![tool()];
             r.parallel_tool_calls = true;
         });
+        let asked = asked.await;
+        let allowed = self.config.entry.parallel_tool_calls;
         let one_by_one = || {
-            let allowed = self.config.entry.parallel_tool_calls;
             allowed.then(|| "set `parallel_tool_calls = false` for it in `[[models]]`".to_owned())
         };
-        let outcome = match asked.await {
+        let outcome = match asked {
             Err(error) => {
                 let Outcome(status, text, hint) = self.failed(&error);
                 Outcome(status, text, hint.or_else(one_by_one))
@@ -180,7 +189,7 @@ impl<'a> Probes<'a> {
             "required": ["colour", "count"],
             "additionalProperties": false,
         });
-        let asked = self.respondent.ask(|r| {
+        let asked = self.ask(|r| {
             r.input = vec![user("A box holds three red balls. Give their colour and their count.")];
             r.output_schema = Some(schema);
         });
@@ -208,7 +217,7 @@ impl<'a> Probes<'a> {
         let picture = Content::InputImage { image_url: PICTURE.to_owned(), detail: None };
         let content = vec![Content::InputText { text }.into(), picture.into()];
         let message = Message { id: None, role: Role::User, content, phase: None };
-        let asked = self.respondent.ask(|r| r.input = vec![message.into()]);
+        let asked = self.ask(|r| r.input = vec![message.into()]);
         let blind = || Some("set `images = false` for it in `[[models]]`".to_owned());
         let outcome = match asked.await {
             Err(error) => {
@@ -230,7 +239,7 @@ impl<'a> Probes<'a> {
     async fn instructions(&mut self) {
         let begin = Instant::now();
         let said = |role, text: &str| HistoryItem::from(Message::text(role, text));
-        let asked = self.respondent.ask(|r| {
+        let asked = self.ask(|r| {
             r.input = vec![
                 user("Say hello."),
                 said(Role::Assistant, "Hello."),
@@ -247,9 +256,9 @@ impl<'a> Probes<'a> {
     }
 
     /// Sends back the results of calls.
-    async fn answered(&self, question: HistoryItem, said: Said) -> Outcome {
+    async fn answered(&mut self, question: HistoryItem, said: Said) -> Outcome {
         let outputs = said.outputs();
-        let asked = self.respondent.ask(|r| {
+        let asked = self.ask(|r| {
             r.input = std::iter::once(question).chain(said.items).chain(outputs).collect();
             r.tools = vec![tool()];
         });
@@ -340,7 +349,8 @@ impl<'a> Probes<'a> {
         }
     }
 
-    /// Keeps what came of a probe; whether it went well.
+    /// Keeps what came of a probe; whether it went well enough to go on. What went well only after
+    /// the wire had mended the request is no more than a warning.
     fn add(
         &mut self,
         name: &'static str,
@@ -348,10 +358,15 @@ impl<'a> Probes<'a> {
         begin: Option<Instant>,
         needed: bool,
     ) -> bool {
+        let notices = std::mem::take(&mut self.notices).join("; ");
+        let (status, hint) = match status {
+            Fine if !notices.is_empty() => (Warning, Some(self.respondent.hide(&notices))),
+            _ => (status, hint),
+        };
         let millis =
             |begin: Instant| u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.done.push(Probe { name, status, text, hint, ms: begin.map(millis), needed });
-        status == Fine
+        matches!(status, Fine | Warning)
     }
 
     fn skip(&mut self, name: &'static str, why: &str) {

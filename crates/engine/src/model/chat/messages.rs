@@ -1,21 +1,29 @@
 //! A history as chat messages.
 //!
 //! The wire wants every answer of a tool right behind the message with its call, one message for
-//! the calls made at once, and nothing in between; histories are looser than that.
+//! the calls made at once, and nothing in between; histories are looser than that. What a profile
+//! asks for beyond that is done by [`shape`](super::shape).
 
 use std::collections::{HashMap, VecDeque};
 
 use bindery_core::open::{Open, tag_of};
 use serde_json::{Value, json};
 
-use super::super::{DeveloperRole, Placement, Provider};
+use super::super::Placement;
+use super::super::chat_profile::{ChatProfile, ReasoningScope};
+use super::shape::shape_messages;
 use crate::item::{Content, FunctionCall, HistoryItem, Item, Message, Output, Reasoning, Role};
 
 /// All messages, the base prompt first.
-pub(super) fn messages(base: String, input: Vec<HistoryItem>, provider: &Provider) -> Vec<Value> {
-    let mut builder = Builder::new(provider);
+pub(super) fn build_messages(
+    base: String,
+    input: Vec<HistoryItem>,
+    placement: Placement,
+    profile: &ChatProfile,
+) -> Vec<Value> {
+    let mut builder = Builder::new(profile);
     if !base.is_empty() {
-        let role = match provider.placement {
+        let role = match placement {
             Placement::Developer => Role::Developer,
             Placement::Instructions | Placement::System => Role::System,
         };
@@ -26,11 +34,12 @@ pub(super) fn messages(base: String, input: Vec<HistoryItem>, provider: &Provide
     let last_user = input.iter().rposition(is_user).map_or(0, |index| index + 1);
     let (items, outputs) = apart(input);
     builder.outputs = outputs;
+    let all_thoughts = profile.reasoning_scope == ReasoningScope::All;
     for (index, item) in items.into_iter().enumerate() {
-        builder.add(item, index >= last_user);
+        builder.add(item, all_thoughts || index >= last_user);
     }
     builder.answer_calls();
-    builder.messages
+    shape_messages(builder.messages, profile)
 }
 
 /// An entry, or the place where an output was.
@@ -55,21 +64,29 @@ fn apart(input: Vec<HistoryItem>) -> (Vec<Entry>, Outputs) {
 }
 
 struct Builder<'a> {
-    provider: &'a Provider,
+    profile: &'a ChatProfile,
     messages: Vec<Value>,
     outputs: Outputs,
     /// Calls of the last message that are still to be answered.
-    calls: Vec<String>,
+    calls: Vec<OpenCall>,
     /// Whether an answer to one of them has been passed: the next call was made later.
     answered: bool,
     /// Thoughts for the next message of the model's.
     thoughts: Option<String>,
 }
 
+/// A call that is told and not answered yet.
+struct OpenCall {
+    id: String,
+    name: String,
+    /// What the model wrote, where it is no JSON object.
+    refused_arguments: Option<String>,
+}
+
 impl<'a> Builder<'a> {
-    fn new(provider: &'a Provider) -> Self {
+    fn new(profile: &'a ChatProfile) -> Self {
         Self {
-            provider,
+            profile,
             messages: Vec::new(),
             outputs: Outputs::new(),
             calls: Vec::new(),
@@ -103,17 +120,8 @@ impl<'a> Builder<'a> {
             return self.say_as_model(&message);
         }
         self.thoughts = None;
-        let role = self.role(message.role);
         let content = content(&message.content);
-        if role == "system"
-            && let Some(last) = self.messages.last_mut().filter(|last| last["role"] == "system")
-            && let (Some(before), Some(more)) = (last["content"].as_str(), content.as_str())
-        {
-            // Many templates take one system message and no more.
-            last["content"] = json!(format!("{before}\n\n{more}"));
-            return;
-        }
-        self.messages.push(json!({ "role": role, "content": content }));
+        self.messages.push(json!({ "role": role_name(message.role), "content": content }));
     }
 
     fn say_as_model(&mut self, message: &Message) {
@@ -133,18 +141,24 @@ impl<'a> Builder<'a> {
         if self.last_of_model().is_none() {
             self.messages.push(json!({ "role": "assistant", "content": null }));
         }
-        let arguments = if call.arguments.is_empty() { "{}" } else { &call.arguments };
-        let told = json!({
+        let is_object = is_json_object(&call.arguments);
+        let arguments = if is_object { call.arguments.as_str() } else { "{}" };
+        let mut told = json!({
             "id": call.call_id, "type": "function",
             "function": { "name": call.name, "arguments": arguments },
         });
+        if let Some(extra) = call.extra_content {
+            told["extra_content"] = extra;
+        }
         if let Some(last) = self.last_of_model() {
             match last["tool_calls"].as_array_mut() {
                 Some(calls) => calls.push(told),
                 None => last["tool_calls"] = json!([told]),
             }
         }
-        self.calls.push(call.call_id);
+        let refused = (!is_object && !call.arguments.trim().is_empty()).then_some(call.arguments);
+        let (id, name) = (call.call_id, call.name);
+        self.calls.push(OpenCall { id, name, refused_arguments: refused });
         self.give_thoughts();
     }
 
@@ -162,16 +176,14 @@ impl<'a> Builder<'a> {
     }
 
     fn give_thoughts(&mut self) {
-        let (Some(text), Some(field)) = (self.thoughts.take(), &self.provider.thoughts) else {
-            return;
-        };
-        let field = field.clone();
+        let field = self.profile.reasoning_field.as_str();
+        let Some(text) = self.thoughts.take().filter(|_| !field.is_empty()) else { return };
         if let Some(last) = self.last_of_model() {
-            let text = match last[&field].as_str() {
+            let text = match last[field].as_str() {
                 Some(before) => format!("{before}\n\n{text}"),
                 None => text,
             };
-            last[&field] = json!(text);
+            last[field] = json!(text);
         }
     }
 
@@ -182,28 +194,46 @@ impl<'a> Builder<'a> {
 
     fn answer_calls(&mut self) {
         self.answered = false;
-        for id in std::mem::take(&mut self.calls) {
+        let mut pictures = Vec::new();
+        for OpenCall { id, name, refused_arguments } in std::mem::take(&mut self.calls) {
             let output = self.outputs.get_mut(&id).and_then(VecDeque::pop_front);
-            let content = match output {
-                Some(Output::Text(text)) => json!(text),
-                Some(Output::Content(parts)) => content(&parts),
-                None => json!("aborted"),
+            let text = match output {
+                Some(Output::Text(text)) => text,
+                Some(Output::Content(parts)) => {
+                    pictures.extend(parts.iter().filter_map(picture));
+                    texts(&parts)
+                }
+                None => "aborted".to_owned(),
             };
-            let message = json!({ "role": "tool", "tool_call_id": id, "content": content });
-            self.messages.push(message);
+            let text = match refused_arguments {
+                Some(written) => format!("the arguments are no JSON object: {written}\n{text}"),
+                None => text,
+            };
+            self.messages.push(json!({
+                "role": "tool", "tool_call_id": id, "name": name, "content": text,
+            }));
+        }
+        // Only a user may show pictures on this wire.
+        if !pictures.is_empty() {
+            let note = json!({ "type": "text", "text": "Pictures from the tools' answers:" });
+            pictures.insert(0, note);
+            self.messages.push(json!({ "role": "user", "content": pictures }));
         }
     }
+}
 
-    fn role(&self, role: Role) -> &'static str {
-        let is_first = self.messages.iter().all(|message| message["role"] == "system");
-        match (role, self.provider.developer) {
-            (Role::User, _) => "user",
-            (Role::Assistant, _) => "assistant",
-            (Role::Developer, DeveloperRole::Developer) => "developer",
-            (Role::Developer, DeveloperRole::User) if !is_first => "user",
-            (Role::System | Role::Developer, _) => "system",
-        }
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User => "user",
+        Role::Assistant => "assistant",
     }
+}
+
+/// Servers hand arguments to a template as an object; anything else fails the whole history.
+fn is_json_object(arguments: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, Value>>(arguments).is_ok()
 }
 
 /// Old sessions have calls of a shell that the server offered.
@@ -215,28 +245,30 @@ fn shell_call(raw: &Value) -> Option<FunctionCall> {
         namespace: None,
         arguments: raw["action"].to_string(),
         call_id: raw["call_id"].as_str()?.to_owned(),
+        extra_content: None,
     })
 }
 
 /// A string, or parts where there is a picture among them.
 fn content(parts: &[Open<Content>]) -> Value {
-    let is_picture =
-        |part: &Open<Content>| matches!(part.known(), Some(Content::InputImage { .. }));
-    if !parts.iter().any(is_picture) {
+    if !parts.iter().any(|part| picture(part).is_some()) {
         return json!(texts(parts));
     }
-    let parts = parts.iter().filter_map(|part| match part.known() {
-        Some(Content::InputImage { image_url, detail }) => {
-            let mut picture = json!({ "url": image_url });
-            // `original` is known to the Responses API alone.
-            if let Some(detail @ ("low" | "high" | "auto")) = detail.as_deref() {
-                picture["detail"] = json!(detail);
-            }
-            Some(json!({ "type": "image_url", "image_url": picture }))
-        }
-        _ => text(part).map(|text| json!({ "type": "text", "text": text })),
+    let parts = parts.iter().filter_map(|part| {
+        let told = || text(part).map(|text| json!({ "type": "text", "text": text }));
+        picture(part).or_else(told)
     });
     Value::Array(parts.collect())
+}
+
+fn picture(part: &Open<Content>) -> Option<Value> {
+    let Some(Content::InputImage { image_url, detail }) = part.known() else { return None };
+    let mut picture = json!({ "url": image_url });
+    // `original` is known to the Responses API alone.
+    if let Some(detail @ ("low" | "high" | "auto")) = detail.as_deref() {
+        picture["detail"] = json!(detail);
+    }
+    Some(json!({ "type": "image_url", "image_url": picture }))
 }
 
 fn texts(parts: &[Open<Content>]) -> String {

@@ -7,6 +7,9 @@ use super::super::classify::{self, Again, Failure, Told};
 use super::super::dialect::Names;
 use super::super::{Answered, Fault, ModelEvent};
 use super::closed;
+use super::finish_reason::FinishReason;
+use super::tags::{TagSplitter, TextPiece};
+use super::tools_as_text::{CLOSE, OPEN, parse_call};
 use crate::item::{FunctionCall, HistoryItem, Item, Message, Reasoning, Role};
 use crate::tokens::TokenCount;
 
@@ -25,6 +28,9 @@ pub(super) enum Progress {
 /// Merges chunks.
 pub(super) struct Reader<'a> {
     names: &'a Names,
+    /// Further reasons to stop that mean a whole answer.
+    done_reasons: &'a [String],
+    tags: TagSplitter,
     /// What is being said; switching from thoughts to text and back ends an item.
     saying: Saying,
     calls: Vec<Call>,
@@ -52,12 +58,15 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    extra_content: Option<Value>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(names: &'a Names) -> Self {
+    pub(super) fn new(names: &'a Names, done_reasons: &'a [String]) -> Self {
         Self {
             names,
+            done_reasons,
+            tags: TagSplitter::default(),
             saying: Saying::Nothing,
             calls: Vec::new(),
             answered: Answered::default(),
@@ -121,6 +130,11 @@ impl<'a> Reader<'a> {
             self.end_item(told);
             self.call(call);
         }
+        // The form before there were several calls.
+        if delta["function_call"].is_object() {
+            self.end_item(told);
+            self.call(&serde_json::json!({ "index": 0, "function": delta["function_call"] }));
+        }
         if let Some(reason) = choice["finish_reason"].as_str().filter(|text| !text.is_empty()) {
             self.finish = Some(reason.to_owned());
         }
@@ -130,7 +144,7 @@ impl<'a> Reader<'a> {
     /// A string, or parts; Mistral's thoughts are parts.
     fn content(&mut self, content: &Value, told: &mut Vec<ModelEvent>) {
         if let Some(text) = content.as_str() {
-            return self.say(text, told);
+            return self.tell_apart(text, told);
         }
         for part in content.as_array().into_iter().flatten() {
             match part["type"].as_str() {
@@ -139,9 +153,40 @@ impl<'a> Reader<'a> {
                         self.think(thought["text"].as_str().unwrap_or_default(), told);
                     }
                 }
-                _ => self.say(part["text"].as_str().unwrap_or_default(), told),
+                _ => self.tell_apart(part["text"].as_str().unwrap_or_default(), told),
             }
         }
+    }
+
+    /// Text may have thoughts and calls in it.
+    fn tell_apart(&mut self, text: &str, told: &mut Vec<ModelEvent>) {
+        if !text.is_empty() {
+            let pieces = self.tags.push(text);
+            self.tell_pieces(pieces, told);
+        }
+    }
+
+    fn tell_pieces(&mut self, pieces: Vec<TextPiece>, told: &mut Vec<ModelEvent>) {
+        for piece in pieces {
+            match piece {
+                TextPiece::Text(text) => self.say(&text, told),
+                TextPiece::Thought(text) => self.think(&text, told),
+                TextPiece::Call(text) => self.call_in_text(&text, told),
+            }
+        }
+    }
+
+    /// A call of a tool that was offered; anything else is text.
+    fn call_in_text(&mut self, text: &str, told: &mut Vec<ModelEvent>) {
+        let call = parse_call(text).filter(|(name, _)| {
+            let name = self.names.clean(name);
+            self.names.is_offered(name) && self.calls.len() < MAX_CALLS
+        });
+        let Some((name, arguments)) = call else {
+            return self.say(&format!("{OPEN}{text}{CLOSE}"), told);
+        };
+        self.end_item(told);
+        self.calls.push(Call { name, arguments, ..Call::default() });
     }
 
     fn say(&mut self, text: &str, told: &mut Vec<ModelEvent>) {
@@ -199,11 +244,13 @@ impl<'a> Reader<'a> {
         let id = piece["id"].as_str().unwrap_or_default();
         let name = piece["function"]["name"].as_str().unwrap_or_default();
         let same = |call: &Call| match index {
-            // Older Ollama and Gemini number every call 0; a second id and name tell them apart.
+            // Older Ollama and Gemini number every call 0; a second id and name tell them apart,
+            // or, without ids, a second name behind arguments that are whole.
             Some(_) => {
                 let is_other =
                     [id, name, &call.id].iter().all(|word| !word.is_empty()) && id != call.id;
-                call.index == index && !is_other
+                let is_next = id.is_empty() && !name.is_empty() && is_whole(&call.arguments);
+                call.index == index && !is_other && !is_next
             }
             None if !id.is_empty() => call.id == id,
             None => name.is_empty(),
@@ -222,6 +269,9 @@ impl<'a> Reader<'a> {
         if call.name != name {
             call.name.push_str(name);
         }
+        if let Some(extra) = piece.get("extra_content").filter(|extra| !extra.is_null()) {
+            call.extra_content = Some(extra.clone());
+        }
         match &piece["function"]["arguments"] {
             Value::String(text) => call.arguments.push_str(text),
             Value::Null => {}
@@ -230,31 +280,48 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The end of the stream: what was still open, and the answer.
-    pub(super) fn finish(mut self, strange: usize) -> Result<(Vec<ModelEvent>, Answered), Failure> {
+    /// The end of the stream: what was still open, and the answer. What was said is told also
+    /// where the answer failed.
+    pub(super) fn finish(mut self, strange: usize) -> (Vec<ModelEvent>, Result<Answered, Failure>) {
         let mut told = Vec::new();
+        let held = self.tags.flush();
+        self.tell_pieces(held, &mut told);
         self.end_item(&mut told);
-        match self.finish.as_deref() {
-            Some("length") => return Err(self.too_long()),
-            Some("content_filter") => return Err(incomplete("content_filter")),
-            Some("error") => return Err(failed("")),
-            Some(_) => {}
-            None => self.check_unfinished(strange)?,
+        if let Err(failure) = self.check_finish(strange) {
+            return (told, Err(failure));
         }
         let calls = std::mem::take(&mut self.calls);
         let mut ids: Vec<String> = Vec::new();
-        for call in calls {
+        for mut call in calls {
             // An id that names two calls would give both the same answer.
-            let id = Some(call.id).filter(|id| !id.is_empty() && !ids.contains(id));
+            let is_new = |id: &String| !id.is_empty() && !ids.contains(id);
+            let id = Some(std::mem::take(&mut call.id)).filter(is_new);
             let id = id.unwrap_or_else(|| format!("call_{}", Uuid::now_v7().simple()));
             ids.push(id.clone());
-            told.push(ModelEvent::ItemDone(self.names.restore(done(
-                call.name,
-                call.arguments,
-                id,
-            ))));
+            self.names.clean(&call.name).to_owned().clone_into(&mut call.name);
+            told.push(ModelEvent::ItemDone(self.names.restore(done(call, id))));
         }
-        Ok((told, self.answered))
+        (told, Ok(self.answered))
+    }
+
+    fn check_finish(&self, strange: usize) -> Result<(), Failure> {
+        let Some(reason) = self.finish.as_deref() else { return self.check_unfinished(strange) };
+        match FinishReason::read(reason, self.done_reasons) {
+            FinishReason::Done => Ok(()),
+            FinishReason::Length => Err(self.too_long()),
+            FinishReason::Filtered => Err(incomplete(reason)),
+            FinishReason::Failed => {
+                let words = format!("the model's server gave up its answer: {reason}");
+                Err(Failure::new(Fault::Transport, Again::Stream, words))
+            }
+            FinishReason::Unknown => {
+                let words = format!(
+                    "the model's server ended its answer with `{reason}`, which is not known to \
+                     mean success; if it does, add it to `finish_reasons` of the chat profile"
+                );
+                Err(Failure::new(Fault::Incomplete, Again::Never, words))
+            }
+        }
     }
 
     /// Servers that end without a reason mean that all is said, unless a call is half.
@@ -264,8 +331,8 @@ impl<'a> Reader<'a> {
             let words = format!("the model's server said nothing we understand in {skipped} lines");
             return Err(Failure::new(Fault::Garbage, Again::Stream, words));
         }
-        let half = |call: &Call| serde_json::from_str::<Value>(&call.arguments).is_err();
-        let is_half = self.calls.iter().any(|call| !call.arguments.is_empty() && half(call));
+        let half = |call: &Call| !call.arguments.is_empty() && !is_whole(&call.arguments);
+        let is_half = self.calls.iter().any(half);
         if self.understood == 0 || (is_half && !self.whole) {
             return Err(closed());
         }
@@ -321,10 +388,24 @@ fn reasoning(text: Option<String>) -> HistoryItem {
     Item::Reasoning(Reasoning { content: text.map(part), ..Reasoning::default() }).into()
 }
 
-fn done(name: String, arguments: String, call_id: String) -> HistoryItem {
-    let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
+fn is_whole(arguments: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
+}
+
+fn done(call: Call, call_id: String) -> HistoryItem {
+    let Call { name, arguments, extra_content, .. } = call;
+    let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { unwrap(arguments) };
     let (id, namespace) = (None, None);
-    Item::FunctionCall(FunctionCall { id, name, namespace, arguments, call_id }).into()
+    let call = FunctionCall { id, name, namespace, arguments, call_id, extra_content };
+    Item::FunctionCall(call).into()
+}
+
+/// Some servers encode the arguments twice: a JSON string with JSON in it.
+fn unwrap(arguments: String) -> String {
+    let inner = serde_json::from_str::<String>(&arguments).ok();
+    let is_object =
+        |text: &String| serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
+    inner.filter(is_object).unwrap_or(arguments)
 }
 
 fn usage(usage: &Value) -> Option<TokenCount> {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::Fault::{
     Auth, BadRequest, ContextOverflow, Overload, Quota, RateLimit, Transport,
 };
-use super::Again::{After, Never, Request, RequestOnly, Stream};
+use super::Again::{After, Never, Request, RequestOnly, Stream, Unspecified};
 use super::{Told, failed, status};
 
 #[test]
@@ -31,7 +31,7 @@ fn statuses_are_classified() {
         (402, None, String::new(),                      Quota,           Never),
         (429, two,  openai("rate_limit_exceeded"),      RateLimit,       after),
         (429, hour, openai("rate_limit_exceeded"),      RateLimit,       Never),
-        (429, None, openai("rate_limit_exceeded"),      RateLimit,       Never),
+        (429, None, openai("rate_limit_exceeded"),      RateLimit,       Unspecified),
         (429, None, wait,                               RateLimit,       after),
         (429, two,  openai("insufficient_quota"),       Quota,           Never),
         (429, None, kind("usage_limit_reached"),        Quota,           Never),

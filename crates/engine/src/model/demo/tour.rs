@@ -157,6 +157,7 @@ impl Tour<'_> {
                 input,
                 call_id: self.call_id(step),
                 status: None,
+                extra_content: None,
             })),
             _ => Some(self.function("apply_patch", json!({ "input": input }), step)),
         }
@@ -169,6 +170,7 @@ impl Tour<'_> {
             namespace: None,
             arguments: arguments.to_string(),
             call_id: self.call_id(step),
+            extra_content: None,
         })
     }
 

@@ -126,8 +126,14 @@ fn told(item: HistoryItem) -> Option<HistoryItem> {
             }
         }
         Open::Known(Item::Message(message)) => message.id = message.id.take().filter(known),
-        Open::Known(Item::FunctionCall(call)) => call.id = call.id.take().filter(known),
-        Open::Known(Item::CustomToolCall(call)) => call.id = call.id.take().filter(known),
+        Open::Known(Item::FunctionCall(call)) => {
+            call.id = call.id.take().filter(known);
+            call.extra_content = None;
+        }
+        Open::Known(Item::CustomToolCall(call)) => {
+            call.id = call.id.take().filter(known);
+            call.extra_content = None;
+        }
         Open::Known(Item::FunctionCallOutput(output) | Item::CustomToolCallOutput(output)) => {
             output.id = output.id.take().filter(known);
         }

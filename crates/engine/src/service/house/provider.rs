@@ -28,6 +28,7 @@ pub(super) fn plain(config: &Config) -> Provider {
         Placement::Developer => model::Placement::Developer,
         Placement::System => model::Placement::System,
     };
+    provider.chat = config.catalogue.chat_profiles(entry);
     provider.images = config.entry.images;
     provider.service_tier = config.service_tier.clone();
     provider

@@ -49,6 +49,7 @@ impl Model for Parrot {
                         namespace: None,
                         arguments: "{}".to_owned(),
                         call_id: "c1".to_owned(),
+                        extra_content: None,
                     };
                     tell(ModelEvent::ItemDone(Item::FunctionCall(call).into())).await;
                     return Ok(Answered::default());

@@ -2,17 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::super::super::{DeveloperRole, Placement, Provider, Wire};
-use super::messages;
+use super::super::super::Placement;
+use super::super::super::chat_profile::{
+    ChatProfile, DeveloperRole, ReasoningScope, SystemPlacement,
+};
+use super::build_messages;
 use crate::item::HistoryItem;
 
-fn provider() -> Provider {
-    Provider::new(Wire::Chat, "http://localhost")
+fn profile() -> ChatProfile {
+    ChatProfile::default()
 }
 
-fn told(base: &str, items: &[Value], provider: &Provider) -> Vec<Value> {
+fn told_at(base: &str, items: &[Value], placement: Placement, profile: &ChatProfile) -> Vec<Value> {
     let items = items.iter().cloned().map(HistoryItem::from_value).collect();
-    messages(base.to_owned(), items, provider)
+    build_messages(base.to_owned(), items, placement, profile)
+}
+
+fn told(base: &str, items: &[Value], profile: &ChatProfile) -> Vec<Value> {
+    told_at(base, items, Placement::Instructions, profile)
 }
 
 fn say(role: &str, text: &str) -> Value {
@@ -71,45 +78,46 @@ fn calls_made_at_once_are_one_message_and_their_outputs_follow() {
         tool("1", "one"),
         tool("2", "two"),
         chat("user", "meanwhile"),
-        calls(Value::Null, &["3"]),
+        calls(json!(""), &["3"]),
         tool("3", "three"),
-        calls(Value::Null, &["4"]),
+        calls(json!(""), &["4"]),
         tool("4", "four"),
         chat("assistant", "Done."),
     ];
-    assert_eq!(told("", &history, &provider()), want);
+    assert_eq!(told("", &history, &profile()), want);
 }
 
 #[test]
 fn ids_that_repeat_keep_their_own_outputs() {
-    let history = [call("0"), output("0", "first"), call("0"), output("0", "second")];
+    let history =
+        [say("user", "go"), call("0"), output("0", "first"), call("0"), output("0", "second")];
     let want = [
-        calls(Value::Null, &["0"]),
+        chat("user", "go"),
+        calls(json!(""), &["0"]),
         tool("0", "first"),
-        calls(Value::Null, &["0"]),
+        calls(json!(""), &["0"]),
         tool("0", "second"),
     ];
-    assert_eq!(told("", &history, &provider()), want);
+    assert_eq!(told("", &history, &profile()), want);
 }
 
 #[test]
 fn the_developer_has_the_role_the_server_knows() {
     let history = [say("developer", "rules"), say("user", "hi"), say("developer", "more")];
-    let all = |developer, placement| {
-        let provider = Provider { developer, placement, ..provider() };
-        told("base", &history, &provider)
+    let all = |developer_role, system, placement| {
+        let profile = ChatProfile { developer_role, system, ..profile() };
+        told_at("base", &history, placement, &profile)
     };
     let (instructions, user) = (Placement::Instructions, chat("user", "hi"));
     assert_eq!(
-        all(DeveloperRole::System, instructions),
+        all(DeveloperRole::System, SystemPlacement::Anywhere, instructions),
         [chat("system", "base\n\nrules"), user.clone(), chat("system", "more")],
     );
+    let later_as_user = [chat("system", "base\n\nrules"), user.clone(), chat("user", "more")];
+    assert_eq!(all(DeveloperRole::User, SystemPlacement::Anywhere, instructions), later_as_user);
+    assert_eq!(all(DeveloperRole::System, SystemPlacement::First, instructions), later_as_user);
     assert_eq!(
-        all(DeveloperRole::User, instructions),
-        [chat("system", "base\n\nrules"), user.clone(), chat("user", "more")],
-    );
-    assert_eq!(
-        all(DeveloperRole::Developer, Placement::Developer),
+        all(DeveloperRole::Developer, SystemPlacement::First, Placement::Developer),
         [chat("developer", "base"), chat("developer", "rules"), user, chat("developer", "more")],
     );
 }
@@ -136,26 +144,54 @@ fn pictures_make_parts_and_thoughts_go_back() {
         think("third"),
     ];
     let part = json!({ "type": "image_url", "image_url": { "url": "data:," } });
-    let mut first = calls(Value::Null, &["1"]);
+    let mut first = calls(json!(""), &["1"]);
     first["reasoning"] = json!("first");
     let want = [
         json!({ "role": "user", "content": [part, { "type": "text", "text": "see" }] }),
         first,
-        json!({ "role": "tool", "tool_call_id": "1", "content": [part] }),
+        tool("1", ""),
+        json!({ "role": "user", "content": [
+            { "type": "text", "text": "Pictures from the tools' answers:" }, part,
+        ] }),
         json!({ "role": "assistant", "content": "A cat.", "reasoning": "second\n\nthird" }),
     ];
-    assert_eq!(told("", &history, &provider()), want);
-    let mute = Provider { thoughts: None, ..provider() };
-    assert_eq!(told("", &history, &mute)[3], chat("assistant", "A cat."));
+    assert_eq!(told("", &history, &profile()), want);
+    let mute = ChatProfile { reasoning_field: String::new(), ..profile() };
+    assert_eq!(told("", &history, &mute)[4], chat("assistant", "A cat."));
     let mut asked = history.to_vec();
     asked.push(say("user", "and?"));
-    assert_eq!(told("", &asked, &provider())[3], chat("assistant", "A cat."));
+    assert_eq!(told("", &asked, &profile())[4], chat("assistant", "A cat."));
+    let all = ChatProfile { reasoning_scope: ReasoningScope::All, ..profile() };
+    assert_eq!(told("", &asked, &all)[4]["reasoning"], "second\n\nthird");
 }
 
 #[test]
 fn shells_of_old_sessions_are_kept() {
     let shell = json!({ "type": "local_shell_call", "call_id": "s", "action": { "a": 1 } });
-    let messages = told("", &[shell, output("s", "out")], &provider());
+    let messages = told("", &[say("user", "go"), shell, output("s", "out")], &profile());
+    let messages = &messages[1..];
     assert_eq!(messages[0]["tool_calls"][0]["function"]["arguments"], "{\"a\":1}");
     assert_eq!(messages[1], tool("s", "out"));
+}
+
+#[test]
+fn arguments_that_are_no_object_are_sent_back_as_an_empty_one_with_the_original_in_the_answer() {
+    for written in [r#"{"cmd": "ls"#, "[1]", "\"ls\"", "ls -l"] {
+        let mut broken = call("1");
+        broken["arguments"] = json!(written);
+        let history = [say("user", "go"), broken, output("1", "invalid arguments")];
+        let messages = told("", &history, &profile());
+        assert_eq!(messages[1]["tool_calls"][0]["function"]["arguments"], "{}", "{written}");
+        let answer = format!("the arguments are no JSON object: {written}\ninvalid arguments");
+        assert_eq!(messages[2]["content"], answer);
+    }
+}
+
+#[test]
+fn what_a_server_wants_back_with_a_call_is_kept() {
+    let mut signed = call("1");
+    let extra = json!({ "google": { "thought_signature": "sealed" } });
+    signed["extra_content"] = extra.clone();
+    let messages = told("", &[say("user", "go"), signed, output("1", "ok")], &profile());
+    assert_eq!(messages[1]["tool_calls"][0]["extra_content"], extra);
 }

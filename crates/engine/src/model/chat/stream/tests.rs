@@ -3,28 +3,43 @@
 use serde_json::{Value, json};
 
 use super::super::super::classify::Again;
-use super::super::super::dialect::Names;
-use super::super::super::{Answered, Fault, ModelEvent};
+use super::super::super::dialect::Dialect;
+use super::super::super::{Answered, Fault, ModelEvent, ToolSpec};
 use super::{Progress, Reader};
 
 type Seen = (Fault, Again);
 
 fn read(chunks: &[Value]) -> Result<(Vec<ModelEvent>, Answered), Seen> {
-    let names = Names::default();
-    let mut reader = Reader::new(&names);
+    let (told, ended) = hear(chunks);
+    ended.map(|answered| (told, answered))
+}
+
+/// What is told of the chunks, and how they end.
+fn hear(chunks: &[Value]) -> (Vec<ModelEvent>, Result<Answered, Seen>) {
+    let tool = |name: &str| ToolSpec::Function {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: json!({}),
+    };
+    let dialect = Dialect { namespaces: false, freeform: false };
+    let (_, names) = dialect.tools(vec![tool("f"), tool("g")]);
+    let mut reader = Reader::new(&names, &[]);
     let mut told = Vec::new();
     let fault = |failure: super::Failure| (failure.error.kind, failure.again);
     for chunk in chunks {
         let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);
-        let (events, progress) = reader.read(&data).map_err(fault)?;
+        let (events, progress) = match reader.read(&data) {
+            Ok(read) => read,
+            Err(failure) => return (told, Err(fault(failure))),
+        };
         told.extend(events);
         if progress == Progress::Done {
             break;
         }
     }
-    let (events, answered) = reader.finish(0).map_err(fault)?;
+    let (events, answered) = reader.finish(0);
     told.extend(events);
-    Ok((told, answered))
+    (told, answered.map_err(fault))
 }
 
 fn delta(delta: Value) -> Value {
@@ -171,4 +186,119 @@ fn ends_are_told_apart() {
     for (name, chunks, want) in table {
         assert_eq!(read(&chunks).err(), want, "{name}");
     }
+}
+
+/// Pieces of calls, as a server sends them in one chunk each.
+fn pieces(pieces: &[Value]) -> Vec<Value> {
+    let chunk = |piece: &Value| delta(json!({ "tool_calls": [piece] }));
+    pieces.iter().map(chunk).chain([end("tool_calls")]).collect()
+}
+
+fn names_and_arguments(chunks: &[Value]) -> Vec<(String, String)> {
+    calls(chunks).into_iter().map(|(name, arguments, _)| (name, arguments)).collect()
+}
+
+fn pair(name: &str, arguments: &str) -> (String, String) {
+    (name.to_owned(), arguments.to_owned())
+}
+
+#[test]
+fn reasons_that_mean_failure_are_asked_again_and_unknown_ones_are_no_success() {
+    let text = delta(json!({ "content": "Half" }));
+    // vLLM and SGLang; DeepSeek; Gemini; OpenRouter.
+    for reason in ["abort", "insufficient_system_resource", "MALFORMED_FUNCTION_CALL", "error"] {
+        let (_, ended) = hear(&[text.clone(), end(reason)]);
+        assert_eq!(ended, Err((Fault::Transport, Again::Stream)), "{reason}");
+    }
+    let (_, ended) = hear(&[text.clone(), end("brand_new_reason")]);
+    assert_eq!(ended, Err((Fault::Incomplete, Again::Never)));
+    for reason in ["stop", "eos_token", "COMPLETE", "end_turn", "STOP"] {
+        assert!(hear(&[text.clone(), end(reason)]).1.is_ok(), "{reason}");
+    }
+}
+
+#[test]
+fn text_is_kept_where_the_model_stops_at_a_limit() {
+    for reason in ["length", "max_tokens", "content_filter", "brand_new_reason"] {
+        let (told, ended) = hear(&[delta(json!({ "content": "Half of it" })), end(reason)]);
+        assert_eq!(ended, Err((Fault::Incomplete, Again::Never)), "{reason}");
+        let done = shown(&told).pop().unwrap();
+        assert_eq!(done["done"]["content"][0]["text"], "Half of it", "{reason}");
+    }
+}
+
+#[test]
+fn names_with_marks_of_a_template_name_the_tool() {
+    // Kimi's prefix and number, gpt-oss's channel marks, Gemini's namespace.
+    for name in ["functions.f", "functions.f:0", "f<|channel|>commentary", "default_api.f"] {
+        let call =
+            json!({ "index": 0, "id": "1", "function": { "name": name, "arguments": "{}" } });
+        assert_eq!(names_and_arguments(&pieces(&[call])), [pair("f", "{}")], "{name}");
+    }
+    let call = json!({ "index": 0, "id": "1", "function": { "name": "x.y", "arguments": "{}" } });
+    assert_eq!(names_and_arguments(&pieces(&[call])), [pair("x.y", "{}")]);
+}
+
+#[test]
+fn a_repeated_index_without_ids_is_another_call() {
+    let call = |name: &str, n: u32| {
+        let arguments = format!("{{\"n\":{n}}}");
+        json!({ "index": 0, "function": { "name": name, "arguments": arguments } })
+    };
+    let chunks = pieces(&[call("f", 1), call("f", 2), call("g", 3)]);
+    let want = [pair("f", "{\"n\":1}"), pair("f", "{\"n\":2}"), pair("g", "{\"n\":3}")];
+    assert_eq!(names_and_arguments(&chunks), want);
+    // A server that sends the name with every piece means one call.
+    let piece = |text: &str| json!({ "index": 0, "function": { "name": "f", "arguments": text } });
+    let chunks = pieces(&[piece("{\"a\""), piece(":1}")]);
+    assert_eq!(names_and_arguments(&chunks), [pair("f", "{\"a\":1}")]);
+}
+
+#[test]
+fn arguments_that_are_encoded_twice_are_decoded_once_more() {
+    let twice = json!("{\"a\":1}").to_string();
+    let call = json!({ "index": 0, "id": "1", "function": { "name": "f", "arguments": twice } });
+    assert_eq!(names_and_arguments(&pieces(&[call])), [pair("f", "{\"a\":1}")]);
+    let text = json!("just text").to_string();
+    let call = json!({ "index": 0, "id": "1", "function": { "name": "f", "arguments": text } });
+    assert_eq!(names_and_arguments(&pieces(&[call])), [pair("f", "\"just text\"")]);
+}
+
+#[test]
+fn the_legacy_function_call_is_a_call() {
+    let chunks = [
+        delta(json!({ "function_call": { "name": "f", "arguments": "{\"a\"" } })),
+        delta(json!({ "function_call": { "arguments": ":1}" } })),
+        end("function_call"),
+    ];
+    assert_eq!(names_and_arguments(&chunks), [pair("f", "{\"a\":1}")]);
+}
+
+#[test]
+fn thoughts_and_calls_in_plain_text_are_recognised() {
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+    let text = format!("<think>Hm.</think>\n\nI look.{call}");
+    let (told, ended) = hear(&[delta(json!({ "content": text })), end("stop")]);
+    assert!(ended.is_ok());
+    let done: Vec<Value> = shown(&told)
+        .into_iter()
+        .map(|event| event["done"].clone())
+        .filter(|d| !d.is_null())
+        .collect();
+    assert_eq!(done[0]["content"][0]["text"], "Hm.");
+    assert_eq!(done[1]["content"][0]["text"].as_str().unwrap().trim(), "I look.");
+    assert_eq!((&done[2]["name"], &done[2]["arguments"]), (&json!("f"), &json!("{\"a\":1}")));
+    // A tool that was not offered is text: somebody writes about calls.
+    let text = "<tool_call>{\"name\": \"rm\"}</tool_call>";
+    let (told, _) = hear(&[delta(json!({ "content": text })), end("stop")]);
+    assert_eq!(shown(&told).pop().unwrap()["done"]["content"][0]["text"], text);
+}
+
+#[test]
+fn signatures_of_thoughts_stay_with_their_calls() {
+    let extra = json!({ "google": { "thought_signature": "sealed" } });
+    let function = json!({ "name": "f", "arguments": "{}" });
+    let call = json!({ "index": 0, "id": "1", "function": function, "extra_content": extra });
+    let (told, _) = hear(&pieces(&[call]));
+    assert_eq!(shown(&told).pop().unwrap()["done"]["extra_content"], extra);
 }
