@@ -25,8 +25,8 @@ use crate::view::theme::Theme;
 
 /// Check what Bindery needs and say what to do
 ///
-/// Exits with 1 if anything keeps Bindery from working; warnings do not. With `--model` that model is
-/// tried instead, in a short conversation: exits with 1 if it cannot answer or call tools.
+/// Exits with 1 if anything keeps Bindery from working; warnings do not. With `--model` that model
+/// is tried instead, in a short conversation: exits with 1 if it cannot answer or call tools.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
     /// Try this model, through the code that turns use
