@@ -17,6 +17,8 @@ pub mod need;
 
 pub mod schemathesis;
 
+pub mod litellm;
+
 pub mod codex;
 
 pub mod npm;

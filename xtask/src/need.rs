@@ -23,6 +23,8 @@ pub const NEEDS: &[Need] = &[
     crate::codex::BUBBLEWRAP,
     #[cfg(target_os = "linux")]
     crate::schemathesis::NEED,
+    #[cfg(target_os = "linux")]
+    crate::litellm::NEED,
     crate::npm::NODE,
     crate::clients::NEED,
     #[cfg(target_os = "linux")]
@@ -65,8 +67,10 @@ pub enum Source {
     NpmLibraries(&'static [&'static str]),
     /// A package of the Python index that is a program, too.
     Pip {
-        /// Its name, and that of its module.
+        /// Its name, and that of its program.
         package: &'static str,
+        /// The part of it that is not installed unless it is named.
+        extra: Option<&'static str>,
         /// Its exact version, which the program's `--version` must show.
         version: &'static str,
     },
@@ -106,7 +110,7 @@ pub fn path(root: &Path, need: &Need) -> anyhow::Result<PathBuf> {
     let (label, version) = match need.source {
         Source::Npm { package, version } => (format!("{package}@{version}"), version),
         Source::NpmLibraries(packages) | Source::PipLibraries(packages) => (packages.join(" "), ""),
-        Source::Pip { package, version } => (format!("{package}=={version}"), version),
+        Source::Pip { package, extra, version } => (pip_label(package, extra, version), version),
         Source::Debian { package } => {
             return given.map_or_else(|| debian::path(need, package), Ok);
         }
@@ -215,6 +219,12 @@ fn npm_install(labels: &[&str], optional: &str, folder: &Path) -> anyhow::Result
          hint: is the registry of `npm config get registry` reachable?"
     );
     Ok(())
+}
+
+/// `package[extra]==version`.
+fn pip_label(package: &str, extra: Option<&str>, version: &str) -> String {
+    let extra = extra.map(|extra| format!("[{extra}]")).unwrap_or_default();
+    format!("{package}{extra}=={version}")
 }
 
 /// The interpreter itself: what stands for it on `PATH` may do more than start it.
@@ -353,6 +363,12 @@ mod tests {
         assert_eq!(install.installed(), None);
         install.run(fetch("one")).unwrap();
         assert_eq!(install.installed(), Some(path));
+    }
+
+    #[test]
+    fn a_package_is_asked_for_with_its_extra() {
+        assert_eq!(pip_label("thing", None, "1.2"), "thing==1.2");
+        assert_eq!(pip_label("thing", Some("proxy"), "1.2"), "thing[proxy]==1.2");
     }
 
     #[test]

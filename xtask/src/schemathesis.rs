@@ -10,7 +10,7 @@ pub const VERSION: &str = "4.32.5";
 /// Schemathesis as something the tests need.
 pub const NEED: Need = Need {
     name: "schemathesis",
-    source: Source::Pip { package: "schemathesis", version: VERSION },
+    source: Source::Pip { package: "schemathesis", extra: None, version: VERSION },
     variable: "BINDERY_TEST_SCHEMATHESIS",
     tells_version: true,
     find: program,

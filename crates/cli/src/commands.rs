@@ -14,6 +14,8 @@ pub mod prompt;
 
 pub mod doctor;
 
+pub mod models;
+
 pub mod sessions;
 
 pub mod serve;
@@ -27,16 +29,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::Hinted;
+use crate::global_flags::{CommandSettings, GlobalFlags};
 use crate::lazy::Lazy;
 
 /// Codex, bound into your app
 #[derive(Debug, Parser)]
 #[command(name = "bindery", version, propagate_version = true, arg_required_else_help = true)]
 pub struct Bindery {
-    /// The same as `--config` of `run`, `exec`, `review` and `app-server`, as Codex has it
-    #[arg(long, short, value_name = "KEY=VALUE", hide = true)]
-    config: Vec<String>,
+    #[command(flatten)]
+    flags: GlobalFlags,
 
     #[command(subcommand)]
     command: Command,
@@ -58,6 +59,8 @@ enum Command {
     Prompt(Lazy<prompt::Prompt>),
     /// Check what Bindery needs and say what to do
     Doctor(Lazy<doctor::Doctor>),
+    /// List the models that the configured server offers
+    Models(Lazy<models::Models>),
     /// List, show, export and check Codex sessions
     Sessions(Lazy<sessions::Sessions>),
     /// Serve Codex to many users over HTTP
@@ -72,12 +75,7 @@ enum Command {
 impl Bindery {
     /// Runs the command and gives its exit code.
     pub async fn run(mut self) -> anyhow::Result<ExitCode> {
-        if !self.config.is_empty() {
-            let before = std::mem::take(&mut self.config);
-            let config = self.command.config().ok_or_else(no_settings)?;
-            // What stands nearer to the command wins.
-            config.splice(..0, before);
-        }
+        self.flags.hand_over(self.command.settings())?;
         match self.command {
             Command::Run(Lazy(run)) => run.run().await,
             Command::Exec(Lazy(exec)) => exec.run().await,
@@ -86,6 +84,7 @@ impl Bindery {
             Command::Map(Lazy(map)) => map.run(),
             Command::Prompt(Lazy(prompt)) => prompt.run(),
             Command::Doctor(Lazy(doctor)) => doctor.run().await,
+            Command::Models(Lazy(models)) => models.run().await,
             Command::Sessions(Lazy(sessions)) => sessions.run(),
             Command::Serve(Lazy(serve)) => serve.run(),
             Command::Tenant(Lazy(tenant)) => tenant.run().await,
@@ -96,22 +95,20 @@ impl Bindery {
 }
 
 impl Command {
-    /// The settings that a command takes with `--config`.
-    fn config(&mut self) -> Option<&mut Vec<String>> {
+    /// Where a command keeps its settings, if it has any.
+    fn settings(&mut self) -> Option<CommandSettings<'_>> {
         match self {
-            Self::Run(Lazy(run)) => Some(&mut run.settings.config),
-            Self::Exec(Lazy(exec)) => Some(exec.config()),
-            Self::Review(Lazy(review)) => Some(&mut review.settings.config),
-            Self::AppServer(Lazy(server)) => Some(&mut server.config),
+            Self::Run(Lazy(run)) => Some(run.settings.settings()),
+            Self::Exec(Lazy(exec)) => Some(exec.settings()),
+            Self::Review(Lazy(review)) => Some(review.settings.settings()),
+            Self::AppServer(Lazy(server)) => {
+                Some(CommandSettings { config: &mut server.config, profile: None })
+            }
+            Self::Models(Lazy(models)) => Some(models.server.settings()),
+            Self::Doctor(Lazy(doctor)) => doctor.settings(),
             _ => None,
         }
     }
-}
-
-fn no_settings() -> anyhow::Error {
-    let message =
-        "`--config` before the command goes with `run`, `exec`, `review` and `app-server`";
-    Hinted::misuse(message, "give it to one of these, or leave it out")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use bindery::engine::config::{Config, Home, SandboxMode, parse_override, profile_overrides};
 
 use crate::failure::Hinted;
+use crate::global_flags::CommandSettings;
 
 /// Settings over those of `config.toml`, for one command.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -36,6 +37,11 @@ pub(crate) struct ConfigFlags {
 }
 
 impl ConfigFlags {
+    /// What flags before the command may add to.
+    pub(crate) fn settings(&mut self) -> CommandSettings<'_> {
+        CommandSettings { config: &mut self.config, profile: Some(&mut self.profile) }
+    }
+
     /// What was said in two places; the latter is nearer.
     pub(crate) fn and(mut self, after: Self) -> Self {
         self.config.extend(after.config);
@@ -139,6 +145,11 @@ impl ConfigFlags {
 /// `key="value"`.
 pub(crate) fn setting(key: &str, value: &str) -> String {
     format!("{key}={}", quoted(value))
+}
+
+/// A feature switched on or off.
+pub(crate) fn feature(name: &str, on: bool) -> String {
+    format!("features.{name}={on}")
 }
 
 /// A TOML basic string; its escapes are those of JSON.

@@ -12,9 +12,13 @@ mod config_flags;
 
 pub mod failure;
 
+mod global_flags;
+
 pub mod helper;
 
 mod lazy;
+
+mod model_server;
 
 mod server;
 

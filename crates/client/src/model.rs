@@ -183,7 +183,7 @@ impl LanguageModel {
 
     /// Runs a call and gives its parts as they come.
     pub async fn stream(&self, options: &CallOptions) -> Result<Call, Error> {
-        let mut context = self.settings.plan.clone();
+        let mut context = self.context(options).await?;
         let mut warnings = Vec::new();
         loop {
             let mut plan = plan(options, &context)?;
@@ -192,14 +192,6 @@ impl LanguageModel {
                 Ok(call) => return Ok(call),
                 Err(Stop::Replan(replan)) => warnings.extend(replan.apply(&mut context)),
                 Err(Stop::Error(error)) => return Err(error),
-        let mut context = self.context(options).await?;
-        match self.run(plan(options, &context)?).await {
-            // An older Codex: what cannot be injected is told in the first message instead.
-            Err(Error::Rpc { method, message, .. })
-                if method == "thread/inject_items" && message.contains("unknown variant") =>
-            {
-                context.can_inject = false;
-                self.run(plan(options, &context)?).await
             }
         }
     }

@@ -6,6 +6,10 @@ pub mod tokens;
 
 pub mod model;
 
+pub mod model_secrets;
+
+pub mod server_models;
+
 pub mod outlet;
 
 pub mod prompter;

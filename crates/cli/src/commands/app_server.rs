@@ -13,6 +13,8 @@ use bindery::{EngineOptions, engine_service};
 use bindery_daemon::config::Log;
 use bindery_daemon::logging;
 
+use crate::config_flags::feature;
+
 /// Serve the built-in engine as an app-server
 ///
 /// Speaks the protocol of `codex app-server`, for every client that speaks it. Standard input and
@@ -23,6 +25,10 @@ pub struct AppServer {
     /// Where to listen: `stdio://`, `ws://IP:PORT` or `unix://PATH`; port 0 takes a free one
     #[arg(long, value_name = "URL", default_value = "stdio://")]
     listen: Listen,
+
+    /// The same as `--listen stdio://`
+    #[arg(long, conflicts_with = "listen")]
+    stdio: bool,
 
     /// A file with the bearer token that WebSocket clients must bring
     #[arg(long, value_name = "FILE")]
@@ -56,6 +62,18 @@ pub struct AppServer {
     /// A setting over those of `config.toml`; may be given several times
     #[arg(long, short, value_name = "KEY=VALUE")]
     pub(super) config: Vec<String>,
+
+    /// Switch a feature on; `-c features.NAME=true`
+    #[arg(long, value_name = "FEATURE")]
+    enable: Vec<String>,
+
+    /// Switch a feature off; `-c features.NAME=false`
+    #[arg(long, value_name = "FEATURE")]
+    disable: Vec<String>,
+
+    /// Accepted for Codex's sake: the engine reports to nobody
+    #[arg(long, hide = true)]
+    analytics_default_enabled: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -77,8 +95,11 @@ impl AppServer {
             .map(|mode| SandboxBound::of_mode(mode, self.max_root.clone()));
         let bound = bound.transpose().map_err(|why| anyhow::anyhow!("--max-sandbox: {why}"))?;
         let sandbox_helper = crate::helper::program();
+        let on = self.enable.iter().map(|name| feature(name, true));
+        let off = self.disable.iter().map(|name| feature(name, false));
+        let config = self.config.into_iter().chain(on).chain(off).collect();
         let options = EngineOptions {
-            config: self.config,
+            config,
             sandbox_helper,
             hidden: hidden(self.hide, self.show, self.token_file.as_deref(), &self.listen),
             bound,

@@ -1,12 +1,23 @@
-//! `bindery doctor`: what is installed, which versions, what has drifted, what to do.
+//! `bindery doctor`: what is installed, which versions, what has drifted, what to do; with a model,
+//! what its server can do.
 
 mod checks;
 
+mod model;
+
+mod probe;
+
+mod probes;
+
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::failure::Hinted;
+use crate::global_flags::CommandSettings;
+use crate::model_server::ServerFlags;
 use crate::server::WhichCodex;
 use crate::terminal::Style;
 use crate::view::clean::visible;
@@ -14,9 +25,22 @@ use crate::view::theme::Theme;
 
 /// Check what Bindery needs and say what to do
 ///
-/// Exits with 1 if anything keeps Bindery from working; warnings do not.
+/// Exits with 1 if anything keeps Bindery from working; warnings do not. With `--model` that model
+/// is tried instead, in a short conversation: exits with 1 if it cannot answer or call tools.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
+    /// Try this model, through the code that turns use
+    #[arg(long, short, value_name = "NAME", conflicts_with = "codex")]
+    model: Option<String>,
+
+    /// How long each part of the conversation may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "model")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+
+    #[command(flatten)]
+    server: ServerFlags,
+
     /// Write the findings as JSON
     #[arg(long)]
     json: bool,
@@ -59,8 +83,22 @@ impl Finding {
 }
 
 impl Doctor {
+    /// The settings that go with a model; none without one.
+    pub(super) fn settings(&mut self) -> Option<CommandSettings<'_>> {
+        self.model.as_ref()?;
+        Some(self.server.settings())
+    }
+
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(model) = &self.model {
+            let limit = Duration::from_secs(self.timeout);
+            return model::try_model(&self.server, model, limit, self.json).await;
+        }
+        if self.server.is_given() {
+            let message = "`--provider`, `--profile` and `--config` go with `--model`";
+            return Err(Hinted::misuse(message, "name a model with `--model NAME`"));
+        }
         let findings = checks::all(&self.codex).await;
         let failed = findings.iter().any(|finding| finding.status == Status::Error);
         let text = match self.json {

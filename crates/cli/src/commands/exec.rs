@@ -20,6 +20,7 @@ use clap::Subcommand;
 use self::flags::Flags;
 use self::opening::{Opening, Target};
 use self::running::Ending;
+use crate::global_flags::CommandSettings;
 use crate::server::folder;
 
 /// Run one turn without questions, as `codex exec` does
@@ -153,8 +154,8 @@ impl Exec {
     }
 
     /// The settings that were given before a verb.
-    pub(super) fn config(&mut self) -> &mut Vec<String> {
-        &mut self.flags.settings.config
+    pub(super) fn settings(&mut self) -> CommandSettings<'_> {
+        self.flags.settings.settings()
     }
 
     /// What is meant, with the flags of both places where they may stand.

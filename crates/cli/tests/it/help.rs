@@ -41,6 +41,11 @@ fn doctor() {
 }
 
 #[test]
+fn models() {
+    insta::assert_snapshot!(help(&["models", "--help"]));
+}
+
+#[test]
 fn nothing_to_do_is_misuse() {
     let output = Command::new(env!("CARGO_BIN_EXE_bindery")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

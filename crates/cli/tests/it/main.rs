@@ -25,6 +25,9 @@ mod once;
 
 mod config_flags;
 
+#[cfg(unix)]
+mod global_flags;
+
 mod review;
 
 mod markdown;
@@ -52,6 +55,14 @@ mod thread;
 mod failure;
 
 mod doctor;
+
+mod doctor_model;
+
+#[cfg(unix)]
+mod models;
+
+#[cfg(target_os = "linux")]
+mod litellm;
 
 #[cfg(target_os = "linux")]
 mod interrupt;

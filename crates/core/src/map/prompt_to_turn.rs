@@ -49,8 +49,8 @@ use crate::part::Warning;
 use crate::wire::app_server::input::{ResponseItem, UserInput};
 use crate::wire::app_server::params::{ThreadSettings, TurnSettings};
 use notes::Notes;
-pub use tools::RESERVED;
 pub use skills::names_skills;
+pub use tools::RESERVED;
 
 /// What the caller of [`plan`] knows beside the call.
 #[derive(Clone, Debug, PartialEq)]

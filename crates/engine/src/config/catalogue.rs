@@ -26,6 +26,8 @@ pub struct Catalogue {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ModelRow {
     slug: String,
+    /// False where the row names no model that anybody could choose.
+    listed: Option<bool>,
     like: Option<String>,
     context_window: Option<u64>,
     effective_percent: Option<u64>,
@@ -131,9 +133,15 @@ impl Catalogue {
         ids.map(String::as_str).collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// The names of all models. A row that describes every name with one beginning names none.
+    /// The names of all models. A row that describes every name with one beginning names none, nor
+    /// does one that others are only like.
     pub fn model_slugs(&self) -> impl Iterator<Item = &str> {
-        self.rows().map(|row| row.slug.as_str()).filter(|slug| !slug.ends_with('*'))
+        names(self.rows())
+    }
+
+    /// The names of the models that the user has described.
+    pub fn own_model_slugs(&self) -> impl Iterator<Item = &str> {
+        names(self.models.iter())
     }
 
     fn rows(&self) -> impl DoubleEndedIterator<Item = &ModelRow> {
@@ -154,6 +162,11 @@ impl Catalogue {
     }
 }
 
+fn names<'a>(rows: impl Iterator<Item = &'a ModelRow>) -> impl Iterator<Item = &'a str> {
+    let rows = rows.filter(|row| row.listed.unwrap_or(true));
+    rows.map(|row| row.slug.as_str()).filter(|slug| !slug.ends_with('*'))
+}
+
 macro_rules! over {
     ($row:ident, $base:ident, [$($own:ident),*], $($field:ident),+ $(,)?) => {
         Self { $($own: $row.$own,)* $($field: $row.$field.or($base.$field),)+ }
@@ -166,7 +179,7 @@ impl ModelRow {
     fn over(self, base: Self) -> Self {
         let row = self;
         over!(
-            row, base, [slug], like, context_window, effective_percent, auto_compact_limit,
+            row, base, [slug, listed], like, context_window, effective_percent, auto_compact_limit,
             placement,
             base, exec, apply_patch, plan, view_image, truncation, wire_api,
             parallel_tool_calls, thinks, reasoning, verbosity, images,

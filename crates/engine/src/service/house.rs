@@ -1,14 +1,19 @@
 //! Threads from the user's configuration: models, prompts, what may be done.
 
+mod offered;
+
 mod prompter;
 
 mod provider;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
+use self::offered::Offered;
 use self::prompter::HousePrompter;
 use super::bound::SandboxBound;
 use super::refused::Refused;
@@ -19,7 +24,7 @@ use crate::config::{
 use crate::exec::keeper;
 use crate::guard::{Fenced, Guard, NoFence};
 use crate::mcp;
-use crate::model::{self, Clients};
+use crate::model::{self, Clients, Provider};
 use crate::prompt::agents_md;
 use crate::sandbox::HiddenPaths;
 use crate::thread::{Approval, Sandbox, Standing};
@@ -36,6 +41,7 @@ pub struct House {
     without_rules: bool,
     bound: Option<SandboxBound>,
     clients: Clients,
+    offered: Offered,
 }
 
 /// What the engine would run on, for people.
@@ -68,6 +74,7 @@ impl House {
             without_rules: false,
             bound: None,
             clients: Clients::default(),
+            offered: Offered::default(),
         }
     }
 
@@ -141,6 +148,20 @@ impl House {
             base_url: config.provider.base_url,
             notices: config.notices,
         })
+    }
+
+    /// Models besides the one in force. Our table knows what OpenAI serves; what another server
+    /// does, it says itself.
+    async fn other_models(&self, config: &Config) -> Vec<String> {
+        match config.provider.wire_api {
+            WireApi::Demo => Vec::new(),
+            WireApi::Responses => config.catalogue.model_slugs().map(str::to_owned).collect(),
+            WireApi::Chat => {
+                let own = config.catalogue.own_model_slugs().map(str::to_owned);
+                let offered = self.offered.models(&provider::plain(config)).await;
+                own.chain(offered).collect()
+            }
+        }
     }
 
     fn load(&self, wish: &Wish) -> Result<Config, Refused> {
@@ -226,15 +247,21 @@ impl Supply for House {
         })
     }
 
-    fn models(&self) -> Vec<Value> {
-        let Ok(config) = self.load(&Wish::default()) else { return Vec::new() };
-        let others: Vec<String> = match config.provider.wire_api {
-            WireApi::Demo => Vec::new(),
-            _ => config.catalogue.model_slugs().map(str::to_owned).collect(),
-        };
-        let others = others.into_iter().filter(|slug| *slug != config.model);
-        let slugs = std::iter::once(config.model.clone()).chain(others);
-        slugs.map(|slug| listed(&config, &slug)).collect()
+    fn models(&self) -> BoxFuture<'_, Vec<Value>> {
+        Box::pin(async {
+            let config = match self.load(&Wish::default()) {
+                Ok(config) => config,
+                Err(refused) => {
+                    tracing::warn!(why = %refused.message, "no models are listed");
+                    return Vec::new();
+                }
+            };
+            let others = self.other_models(&config).await;
+            let slugs = std::iter::once(config.model.clone()).chain(others);
+            let mut seen = HashSet::new();
+            let slugs = slugs.filter(|slug| seen.insert(slug.clone()));
+            slugs.map(|slug| listed(&config, &slug)).collect()
+        })
     }
 
     fn config(&self, cwd: &Path) -> Result<Value, Refused> {
@@ -263,6 +290,11 @@ fn sources(config: &Config) -> Vec<String> {
     let project = agents_md::gather(config, &config.cwd).section(&config.cwd);
     let paths = project.into_iter().flat_map(|section| section.sources);
     paths.map(|path| path.display().to_string()).collect()
+}
+
+/// The settings of a configuration's provider as a model's wire takes them, keys and all.
+pub fn model_provider(config: &Config) -> Provider {
+    provider::plain(config)
 }
 
 fn listed(config: &Config, slug: &str) -> Value {

@@ -46,7 +46,7 @@ pub(crate) const SERVED: &[(&str, Run)] = &[
     ("turn/steer",                      InOrder),
     ("turn/interrupt",                  Beside),
     ("review/start",                    InOrder),
-    ("model/list",                      InOrder),
+    ("model/list",                      Beside),
     ("modelProvider/capabilities/read", InOrder),
     ("mcpServerStatus/list",            Beside),
     ("mcpServer/resource/read",         Beside),

@@ -86,6 +86,7 @@ pub(crate) async fn serve(cx: &Cx, method: &str, params: &RawValue) -> Served {
         "mcpServer/resource/read" => mcp::resource(cx, read(params)?).await,
         "mcpServer/tool/call" => mcp::call(cx, read(params)?).await,
         _ if method.starts_with("fs/") => files::serve(method, params).await,
+        "model/list" => account::models(cx, &read(params)?).await,
         _ => account::serve(cx, method, params),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::bound::SandboxBound;
@@ -27,8 +28,9 @@ pub trait Supply: Send + Sync {
         None
     }
 
-    /// Models to choose from, as `model/list` tells them.
-    fn models(&self) -> Vec<Value>;
+    /// Models to choose from, as `model/list` tells them. A server may have to be asked, for a
+    /// second at most.
+    fn models(&self) -> BoxFuture<'_, Vec<Value>>;
 
     /// The configuration in force in a folder, as `config/read` tells it.
     fn config(&self, cwd: &Path) -> Result<Value, Refused>;

@@ -48,6 +48,8 @@ mod exec;
 
 mod wires;
 
+mod server_models;
+
 mod faults;
 
 mod bodies;

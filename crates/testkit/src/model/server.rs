@@ -108,6 +108,16 @@ impl Model {
         wait_for(&self.shared.gate(gate).arrivals, count).await;
     }
 
+    /// Answers whatever else is asked at this path, whatever the method, with this status and body.
+    pub fn serve_page(&self, path: &str, status: u16, body: Value) {
+        self.shared.state().pages.insert(path.to_owned(), (status, body));
+    }
+
+    /// Requests for anything but responses, oldest first (the first 1024 of them).
+    pub fn visits(&self) -> Vec<Request> {
+        self.shared.state().visits.clone()
+    }
+
     /// Adds replies behind those of the script.
     pub fn push(&self, replies: impl IntoIterator<Item = Reply>) {
         self.shared.state().choice.extend(replies.into_iter().collect());
@@ -136,6 +146,8 @@ struct State {
     requests: VecDeque<Request>,
     unanswered: Vec<Request>,
     gates: HashMap<String, Arc<Gate>>,
+    pages: HashMap<String, (u16, Value)>,
+    visits: Vec<Request>,
 }
 
 struct Gate {
@@ -156,6 +168,8 @@ impl Shared {
             requests: VecDeque::new(),
             unanswered: Vec::new(),
             gates: HashMap::new(),
+            pages: HashMap::new(),
+            visits: Vec::new(),
         };
         Self {
             state: Mutex::new(state),
@@ -172,6 +186,16 @@ impl Shared {
         let gate = || Gate { permits: Semaphore::new(0), arrivals: watch::Sender::new(0) };
         let mut state = self.state();
         Arc::clone(state.gates.entry(name.to_owned()).or_insert_with(|| Arc::new(gate())))
+    }
+
+    /// Records a visit and finds what there is at this path.
+    fn page(&self, request: &Request, path: &str) -> (u16, Value) {
+        let mut state = self.state();
+        if state.visits.len() < KEPT {
+            state.visits.push(request.clone());
+        }
+        let page = state.pages.get(path).cloned();
+        page.unwrap_or_else(|| other(&request.method, path))
     }
 
     /// Waits until the test opens this gate once more.
@@ -273,7 +297,7 @@ async fn answered(
     let path = request.path.split('?').next().unwrap_or_default();
     let is_asked = request.method == "POST" && Voice::of(path, 0, &request.body).is_some();
     if !is_asked {
-        let (status, body) = other(&request.method, path);
+        let (status, body) = shared.page(&request, path);
         return http::answer(writer, status, &BTreeMap::new(), &body).await.is_ok();
     }
     let (path, body) = (path.to_owned(), request.body.clone());

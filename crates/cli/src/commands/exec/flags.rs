@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use crate::config_flags::{ConfigFlags, setting};
+use crate::config_flags::{ConfigFlags, feature, setting};
 
 /// What may be said before and after the verb.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -161,7 +161,6 @@ impl Flags {
     /// they win.
     pub(super) fn overrides(&self) -> Vec<String> {
         let mut said = self.settings.overrides();
-        let feature = |name: &String, on: bool| format!("features.{name}={on}");
         said.extend(self.enable.iter().map(|name| feature(name, true)));
         said.extend(self.disable.iter().map(|name| feature(name, false)));
         let named = [("model", self.model.as_deref()), ("sandbox_mode", self.mode())];

@@ -31,10 +31,14 @@ impl OfFolders {
     }
 }
 
+/// `model/list`.
+pub(super) async fn models(cx: &Cx, paging: &Paging) -> Served {
+    Ok(paging.cut(cx.inner.supply.models().await)?.into())
+}
+
 /// Serves what is known at once.
 pub(super) fn serve(cx: &Cx, method: &str, params: &RawValue) -> Served {
     let result = match method {
-        "model/list" => read::<Paging>(params)?.cut(cx.inner.supply.models())?,
         "config/read" => {
             let wanted: ConfigRead = read(params)?;
             let cwd = wanted.cwd.unwrap_or_else(here);

@@ -119,8 +119,8 @@ impl Supply for Aviary {
         })
     }
 
-    fn models(&self) -> Vec<Value> {
-        vec![json!({ "id": "parrot", "isDefault": true })]
+    fn models(&self) -> BoxFuture<'_, Vec<Value>> {
+        async { vec![json!({ "id": "parrot", "isDefault": true })] }.boxed()
     }
 
     fn config(&self, _: &Path) -> Result<Value, Refused> {
