@@ -9,8 +9,11 @@ use super::{Bench, Setup};
 use crate::{codex, need, step, workspace};
 
 /// The bench as the list has it.
-pub(super) const BENCH: Bench =
-    Bench { name: "starts", about: "turns whose daemon ends as they start: lost or run twice", run };
+pub(super) const BENCH: Bench = Bench {
+    name: "starts",
+    about: "turns whose daemon ends as they start: lost or run twice",
+    run,
+};
 
 /// Turns in all, unless asked otherwise.
 const STARTS: usize = 1000;
