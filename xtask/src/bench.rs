@@ -35,6 +35,8 @@ mod engine;
 
 pub mod serve;
 
+mod starts;
+
 mod ai_sdk;
 
 /// All benches.
@@ -49,6 +51,7 @@ pub const BENCHES: &[Bench] = &[
     sessions::BENCH,
     engine::BENCH,
     serve::BENCH,
+    starts::BENCH,
     ai_sdk::BENCH,
 ];
 

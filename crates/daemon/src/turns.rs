@@ -356,8 +356,8 @@ impl Runner {
         &self.inner.workers
     }
 
-    /// Takes no more turns, and lets those that run go: they run on in their workers. Those that the
-    /// backend was just asked for are waited for, until it is kept where they are.
+    /// Takes no more turns, and lets those that run go: they run on in their workers. Those that
+    /// the backend was just asked for are waited for, until it is kept where they are.
     pub async fn stop(&self) {
         self.inner.stop.cancel();
         self.inner.starting.close();

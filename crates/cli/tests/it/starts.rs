@@ -20,6 +20,12 @@ bindery_testkit::on_both! {
     killed_within_half_a_second_of_their_start_turns_run_once,
     asked_to_end_within_half_a_second_of_their_start_turns_run_once,
     killed_with_their_workers_turns_end_and_their_threads_go_on,
+    a_compaction_is_found_again_after_a_kill,
+    a_review_is_found_again_after_a_kill,
+}
+
+bindery_testkit::on_older_codex! {
+    killed_within_half_a_second_of_their_start_turns_run_once,
 }
 
 /// Turns of one signal on one backend, where nobody says how many.
@@ -76,6 +82,42 @@ async fn killed_with_their_workers_turns_end_and_their_threads_go_on() {
         }
         threads = asked.into_iter().map(|asked| asked.thread).collect();
     }
+}
+
+async fn a_compaction_is_found_again_after_a_kill() {
+    for at_once in [true, false] {
+        run_beside_prompts("compact", json!({}), at_once).await;
+    }
+}
+
+async fn a_review_is_found_again_after_a_kill() {
+    for at_once in [true, false] {
+        let target = json!({ "target": { "type": "custom", "instructions": "look around" } });
+        run_beside_prompts("review", target, at_once).await;
+    }
+}
+
+/// A turn of another kind, its daemon killed at once or when the model is asked: it runs once.
+async fn run_beside_prompts(kind: &str, body: Value, at_once: bool) {
+    let held = Reply::new([Step::gate("held"), Step::text("all of it")]).always();
+    let mut daemon = Daemon::new(vec![Reply::text("hi").when_user("hello"), held]);
+    let thread = daemon.thread(json!({})).await;
+    let first = daemon.say(&thread, "hello").await;
+    daemon.web.follow(&first, 0).await.rest().await;
+    let (status, turn) = daemon.web.post(&format!("/v1/threads/{thread}/{kind}"), body).await;
+    assert_eq!(status, 201, "{turn}");
+    if !at_once {
+        daemon.stage.reached("held").await;
+    }
+    daemon.kill();
+    daemon.again();
+    daemon.stage.reached("held").await;
+    daemon.stage.model.open("held");
+    let turn = turn["id"].as_str().unwrap();
+    let all = daemon.web.follow(turn, 0).await.rest().await;
+    let end = &all.last().unwrap().data;
+    assert_eq!(end["state"], "completed", "{end}");
+    assert_eq!(daemon.stage.model.count(), 2);
 }
 
 /// A turn that was asked for.

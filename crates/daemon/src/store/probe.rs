@@ -14,8 +14,11 @@ const LASTING: Duration = Duration::from_secs(1);
 /// Tries to write; clones share what came of it.
 #[derive(Clone, Debug, Default)]
 pub struct WriteProbe {
-    last: Arc<Mutex<Option<(Instant, Option<String>)>>>,
+    last: Arc<Mutex<Option<Outcome>>>,
 }
+
+/// When it was tried, and why it failed, if it did.
+type Outcome = (Instant, Option<String>);
 
 impl WriteProbe {
     /// Fails as a write would.

@@ -69,7 +69,12 @@ pub fn run(watch: &Watch) -> std::io::Result<()> {
         let _ = input.write_all(secret.as_bytes());
     }
     let group = Group::new(child.id());
-    std::fs::write(folder.pid(), child.id().to_string())?;
+    if let Err(err) = std::fs::write(folder.pid(), child.id().to_string()) {
+        // Nobody could find it, or see that it ends.
+        end(&mut child, &group)?;
+        group.release();
+        return Err(err);
+    }
     let ended = guard(watch, &folder, &mut child, &group)?;
     group.release();
     // If nobody will ever read it, it goes with the data folder.

@@ -133,6 +133,12 @@ fn apply(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, Store
             "UPDATE thread SET settings = ?2 WHERE id = ?1",
             params![thread, json(settings)?],
         ),
+        other => apply_to_turn(db, other, key),
+    }
+}
+
+fn apply_to_turn(db: &Connection, change: &Change, key: &StoreKey) -> Result<bool, StoreError> {
+    match change {
         Change::AddTurn(turn) => add_turn(db, turn),
         Change::StartTurn { turn, at } => run_one(
             db,
