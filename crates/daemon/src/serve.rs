@@ -90,13 +90,7 @@ impl Server {
             );
         }
         check_tokens(&config, &tenants).await?;
-        for tenant in exposed(&config.data, &tenants).await? {
-            tracing::warn!(tenant, "its threads can write to our data; choose another `--data`");
-        }
-        for tenant in tenants.list().await? {
-            // The others are served.
-            folders::problems(&tenant).iter().for_each(|problem| tracing::warn!("{problem}"));
-        }
+        warn_of_folders(&config, &tenants).await?;
         let workers = Workers::start(&config, program, store.clone())?;
         let hooks = Hooks::new(store.clone(), &config.webhooks);
         let body_budget = BodyBudget::new(config.http.request_bytes);
@@ -207,6 +201,17 @@ impl Server {
         tasks.wait().await;
         Ok(app.store.close().await?)
     }
+}
+
+/// Warns of folders of tenants that will not do; the others are served.
+async fn warn_of_folders(config: &Config, tenants: &Tenants) -> Result<(), Error> {
+    for tenant in exposed(&config.data, tenants).await? {
+        tracing::warn!(tenant, "its threads can write to our data; choose another `--data`");
+    }
+    for tenant in tenants.list().await? {
+        folders::problems(&tenant).iter().for_each(|problem| tracing::warn!("{problem}"));
+    }
+    Ok(())
 }
 
 /// Connections for which there are descriptors, besides those that we need ourselves.
