@@ -72,7 +72,7 @@ impl Status {
         match (word, exit_code) {
             (Some("failed" | "error" | "errored"), _) => Self::Failed,
             (Some("declined"), _) => Self::Declined,
-            (Some("in_progress" | "inProgress"), _) => Self::Pending,
+            (Some("in_progress" | "inProgress" | "running"), _) => Self::Pending,
             (Some("interrupted" | "aborted"), _) => Self::Aborted,
             (_, Some(code)) if code != 0 => Self::Failed,
             (None | Some("" | "completed" | "complete" | "ok" | "success"), _) => Self::Ok,

@@ -28,7 +28,7 @@ fn add(daemon: &Daemon, name: &str) -> (Web, PathBuf) {
 }
 
 /// What a command of the tenant's reads when it tries all secrets, by a turn or by a call.
-async fn read(web: &Web, thread: Option<&str>, root: &Path) -> String {
+async fn read(daemon: &Daemon, web: &Web, thread: Option<&str>, root: &Path) -> String {
     let told = root.join("told");
     let _ = fs::remove_file(&told);
     match thread {
@@ -45,7 +45,10 @@ async fn read(web: &Web, thread: Option<&str>, root: &Path) -> String {
             assert_eq!(web.post("/v1/language-model/stream", body).await.0, 200);
         }
     }
-    fs::read_to_string(told).unwrap()
+    fs::read_to_string(told).unwrap_or_else(|err| {
+        let asked = daemon.stage.model.bodies().pop().map(|body| body["input"].to_string());
+        format!("no command ran ({err}); the model was told {asked:?}")
+    })
 }
 
 fn writes() -> Value {
@@ -70,12 +73,14 @@ async fn hides() {
     let (_, thread) = acme.post("/v1/threads", json!({ "settings": writes() })).await;
     let thread = Some(thread["id"].as_str().unwrap());
     let own = "secret of acme\nsecret of acme\nlooked\n";
-    assert_eq!(read(&acme, thread, &root).await, own, "a turn");
-    assert_eq!(read(&acme, None, &root).await, own, "a call");
+    assert_eq!(read(&daemon, &acme, thread, &root).await, own, "a turn");
+    assert_eq!(read(&daemon, &acme, None, &root).await, own, "a call");
     // Workers run that know nothing of a tenant who comes now; they are replaced before long.
     add(&daemon, "later");
     let hidden = async {
-        while read(&acme, thread, &root).await != own || read(&acme, None, &root).await != own {}
+        while read(&daemon, &acme, thread, &root).await != own
+            || read(&daemon, &acme, None, &root).await != own
+        {}
     };
     timeout(HANG, hidden).await.expect("a later tenant stays readable");
     // And so is one that the next daemon finds, when tenants came in between.
@@ -84,7 +89,7 @@ async fn hides() {
     add(&daemon, "last");
     daemon.again();
     let acme = daemon.web.with(&acme.token);
-    let hidden = async { while read(&acme, thread, &root).await != own {} };
+    let hidden = async { while read(&daemon, &acme, thread, &root).await != own {} };
     timeout(HANG, hidden).await.expect("a tenant that came meanwhile stays readable");
     assert_ne!(daemon.workers(), before);
 }

@@ -356,7 +356,7 @@ async fn no_token_and_no_secret_is_kept_in_clear() {
     let settings = daemon.stage.codex.user_home().join("secrets.toml");
     let secrets = "[env]\nOPENAI_API_KEY = 'sk-in-the-store'\n[[webhooks]]\n\
                    url = 'http://h.example'\n\
-                   secret = 'whsec_in_the_store'\n";
+                   secret = 'whsec_aW5fdGhlX3N0b3Jl'\n";
     fs::write(&settings, secrets).unwrap();
     daemon.tenant(&["set", "default", "--settings", settings.to_str().unwrap()]);
     let first = daemon.web.token.clone();
@@ -388,7 +388,7 @@ async fn no_token_and_no_secret_is_kept_in_clear() {
             } else if kind.is_file() {
                 seen += 1;
                 let bytes = fs::read(&path).unwrap();
-                for secret in [&first, &second, "sk-in-the-store", "whsec_in_the_store"] {
+                for secret in [&first, &second, "sk-in-the-store", "whsec_aW5fdGhlX3N0b3Jl"] {
                     let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
                     assert!(!found, "{} holds {secret}", path.display());
                 }

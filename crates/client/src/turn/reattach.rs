@@ -45,6 +45,7 @@ impl Snapshot {
 impl Drive {
     /// Starts to learn what was missed; what comes meanwhile is held back.
     pub(super) fn catch_up(&mut self) {
+        self.mapper.note_missed_events();
         self.gap.hold();
         let (control, agents) = (self.control.clone(), self.mapper.agent_threads());
         let usage = !self.gap.asked_usage;

@@ -132,6 +132,12 @@ impl TurnMapper {
         }
     }
 
+    /// The connection was lost, and what was said meanwhile may not all be told again: a command
+    /// that is open at the end of the turn is then not known to run on.
+    pub fn note_missed_events(&mut self) {
+        self.tools.note_missed_events();
+    }
+
     /// The parts every stream begins with; comes by itself with the first event.
     pub fn begin(&mut self) -> Vec<Part> {
         self.begin_at(None)

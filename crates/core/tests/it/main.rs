@@ -15,3 +15,5 @@ mod exec;
 mod chunks;
 
 mod damage;
+
+mod statuses;

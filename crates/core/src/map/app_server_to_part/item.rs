@@ -7,6 +7,7 @@ use super::notice::{custom, unknown};
 use super::runs::Channel;
 use super::tools::COMMAND;
 use crate::file::FileData;
+use crate::item::Status;
 use crate::open::{Open, tag_of};
 use crate::part::{Part, Source};
 use crate::wire::app_server::item::{ImageGeneration, ThreadItem};
@@ -145,7 +146,10 @@ fn tool(
     parts: &mut Vec<Part>,
 ) {
     mapper.tools.call(&note.id, name, input, parts);
-    let is_error = matches!(tag_of(&note.raw, "status"), "failed" | "declined");
+    let is_error = !matches!(
+        Status::of_word(Some(tag_of(&note.raw, "status")), None),
+        Status::Ok | Status::Pending
+    );
     mapper.tools.result(&note.id, note.raw.clone(), is_error, parts);
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Tools {
     open: Vec<Call>,
     /// Answered calls: a repeated item must not call, or answer, a second time.
     done: BTreeSet<CallId>,
+    /// Events may have been missed: a call that is open need not run any more.
+    missed_events: bool,
 }
 
 /// A call that has begun.
@@ -45,7 +47,7 @@ struct Call {
 impl Tools {
     /// No calls yet; the caller runs the `declared` tools itself.
     pub(super) fn new(declared: BTreeSet<String>, origin: Map<String, Value>) -> Self {
-        Self { origin, declared, open: Vec::new(), done: BTreeSet::new() }
+        Self { origin, declared, open: Vec::new(), done: BTreeSet::new(), missed_events: false }
     }
 
     /// A call begins, its input not yet known.
@@ -187,7 +189,7 @@ impl Tools {
             self.call(&item, &name, &json!({}), parts);
             let output = self.find(&item).map(|call| call.tail.clone()).unwrap_or_default();
             // A turn may leave a command running on purpose; how that ends, nobody knows yet.
-            let runs_on = status == RUNNING && name == COMMAND;
+            let runs_on = status == RUNNING && name == COMMAND && !self.missed_events;
             let status = if status == RUNNING && !runs_on { "incomplete" } else { status };
             let mut result = json!({
                 "status": status,
@@ -198,6 +200,11 @@ impl Tools {
             }
             self.result(&item, result, !runs_on, parts);
         }
+    }
+
+    /// The connection was lost in between.
+    pub(super) fn note_missed_events(&mut self) {
+        self.missed_events = true;
     }
 
     /// A call that was announced.
