@@ -72,19 +72,22 @@ test('an owner\'s own mark holds, but not with another turn or other marks', asy
   assert.deepEqual(good.result.warnings, []);
   // As a database may give it back.
   const turned = Object.fromEntries(Object.entries(origin).reverse());
-  assert.equal((await askedWith(assistant('I keep it.', { codex: turned }), ann)).origin.threadId, origin.threadId);
+  const again = await askedWith(assistant('I keep it.', { codex: turned }), ann);
+  assert.notEqual(again.origin.threadId, origin.threadId, 'the thread has gone on, so that this is a copy of it');
+  assert.ok(again.told.includes(secret));
+  assert.deepEqual(again.result.warnings, []);
   for (const change of [{ turnId: 'other' }, { turnId: undefined }, { marks: { instructions: 'x' } }]) {
     const bad = await askedWith(assistant('I keep it.', { codex: { ...origin, ...change } }), ann);
-    assert.notEqual(bad.origin.threadId, origin.threadId, JSON.stringify(change));
+    assert.ok(!bad.told.includes(secret), JSON.stringify(change));
     assert.ok(warned(bad.result));
   }
 });
 
 test('a mark holds for the same secret and the same guards alone', async () => {
   const threadSecret = 'a secret that two processes have in common';
-  const { origin } = await annsThread({ threadSecret });
+  const { secret, origin } = await annsThread({ threadSecret });
   const message = assistant('I keep it.', { codex: origin });
-  const goesOn = async (settings) => (await askedWith(message, settings)).origin.threadId === origin.threadId;
+  const goesOn = async (settings) => (await askedWith(message, settings)).told.includes(secret);
   assert.equal(await goesOn({ threadSecret }), true);
   assert.equal(await goesOn({}), false);
   assert.equal(await goesOn({ threadSecret: threadSecret.toUpperCase() }), false);

@@ -43,7 +43,7 @@ test('a provider that is shut down leaves the calls of others alone', linux, asy
   await soon(one.shutdown(), 'the shutdown');
   assert.equal((await heard(ours, 'our call'))[1], 'stream_cut');
   await stage.open('theirs');
-  assert.deepEqual(await heard(theirs, 'their call'), ['Half, whole.', undefined]);
+  assert.deepEqual(await heard(theirs, 'their call'), ['Half, \n\nwhole.', undefined]);
   assert.ok(alive(daemon));
   await soon(other.shutdown(), 'the last shutdown');
   assert.ok(!alive(daemon), 'it is gone when the last is');
