@@ -139,9 +139,12 @@ impl Flow<'_> {
 
 /// Ends a turn that has not begun.
 pub(super) async fn withdraw(inner: &Arc<Inner>, turn: &TurnRow, live: &Live) -> Result<(), Error> {
-    let row = inner.store.turn(&turn.tenant, &turn.id).await?;
-    if row.is_none_or(|row| row.state != TurnState::Queued) {
-        return Ok(());
+    // Whoever takes it out of the queue ends it, and nobody else does.
+    let claim = Change::StartTurn { turn: turn.id.clone(), at: clock::now() };
+    match inner.store.commit(vec![claim]).await {
+        Err(err) if err.is_passing() => return Ok(()),
+        claimed if claimed? != [true] => return Ok(()),
+        _ => {}
     }
     let state = TurnState::Interrupted;
     let parts =

@@ -139,8 +139,7 @@ impl Chat {
             Shape::Stream => self.stream(response, &mut reader, events).await?,
             Shape::Json => {
                 let body = self.server.http.whole(response).await?;
-                let (told, _) = reader.read(&String::from_utf8_lossy(&body))?;
-                for event in told {
+                for event in reader.read_whole(&String::from_utf8_lossy(&body))? {
                     tell(events, event).await;
                 }
                 0

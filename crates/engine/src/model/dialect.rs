@@ -29,6 +29,8 @@ pub(super) struct Names {
     meanings: HashMap<String, Meaning>,
     /// All that the model may call.
     offered: HashSet<String>,
+    /// Ids of the calls in the history.
+    used_ids: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -115,6 +117,21 @@ impl Names {
             self.meanings.insert(shown.clone(), Meaning { namespace, name, freeform });
         }
         shown
+    }
+
+    /// Remembers the ids of calls, so that none is given twice in a thread.
+    pub(super) fn note_ids(&mut self, history: &[HistoryItem]) {
+        let id = |item: &HistoryItem| match item.known()? {
+            Item::FunctionCall(call) => Some(call.call_id.clone()),
+            Item::CustomToolCall(call) => Some(call.call_id.clone()),
+            _ => None,
+        };
+        self.used_ids.extend(history.iter().filter_map(id));
+    }
+
+    /// Whether a call in the history has this id.
+    pub(super) fn is_used_id(&self, id: &str) -> bool {
+        self.used_ids.contains(id)
     }
 
     /// Whether the model was offered a function of this name.

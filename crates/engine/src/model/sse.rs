@@ -103,6 +103,12 @@ impl Parser {
                 self.data.extend_from_slice(value);
             }
             b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            // llama.cpp tells an error in a field of its own.
+            b"error" => {
+                "error".clone_into(&mut self.name);
+                self.has_data = true;
+                self.data.extend_from_slice(value);
+            }
             b"id" if !value.contains(&0) => self.id = String::from_utf8_lossy(value).into_owned(),
             _ => self.strange += 1,
         }
@@ -153,6 +159,7 @@ mod tests {
             (b"\xef\xbb\xbfdata: a\n\n",           vec![event("", "a", "")], 0),
             (b"data: \xff\n\n",                    vec![event("", "\u{fffd}", "")], 0),
             (b"retry: 5\ndata: a",                 vec![event("", "a", "")], 0),
+            (b"error: {}\n\n",                      vec![event("error", "{}", "")], 0),
             (b"<html>\n<p>no</p>\n\n",             vec![], 2),
             (b"\xff\xfe garbage\n\ndata: a\n\n",   vec![event("", "a", "")], 1),
             (b"",                                  vec![], 0),

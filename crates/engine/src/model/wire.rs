@@ -15,15 +15,21 @@ use super::{Answered, Fault, ModelError, ModelEvent, ModelRequest, Provider};
 /// Headers of one request.
 pub(super) type Headers = Vec<(Cow<'static, str>, String)>;
 
+/// Shorter ones are words.
+const MIN_KEY: usize = 8;
+
 /// A server at one of its addresses, asked as often as it takes.
 pub(super) struct Server {
     pub(super) http: Http,
     pace: Pace,
+    /// Some servers repeat a key that they refuse.
+    key: Option<String>,
 }
 
 impl Server {
     pub(super) fn new(provider: &Provider, path: &[&str], clients: &Clients) -> Self {
-        Self { http: Http::new(provider, path, clients), pace: Pace::of(provider) }
+        let key = provider.key.clone().filter(|key| key.len() >= MIN_KEY);
+        Self { http: Http::new(provider, path, clients), pace: Pace::of(provider), key }
     }
 
     /// Posts a body and has what comes back read.
@@ -40,7 +46,12 @@ impl Server {
         let body = encoded(body)?;
         let post = || self.http.post(body.clone(), headers);
         let once = async || read(retry::request(&self.pace, post).await?).await;
-        retry::answer(&self.pace, events, once).await
+        retry::answer(&self.pace, events, once).await.map_err(|error| self.without_key(error))
+    }
+
+    fn without_key(&self, error: ModelError) -> ModelError {
+        let Some(key) = &self.key else { return error };
+        ModelError { message: error.message.replace(key, "…"), ..error }
     }
 }
 

@@ -76,7 +76,18 @@ pub(super) fn is_overflow(text: &str) -> bool {
 
 /// Whether a server says that the model's chat template refused the history.
 pub(super) fn is_template_error(text: &str) -> bool {
-    const PIECES: &[&str] = &["jinja", "chat template", "chat_template", "templateerror"];
+    const PIECES: &[&str] = &[
+        "jinja",
+        "chat template",
+        "chat_template",
+        "templateerror",
+        // What Jinja and its kin say where a template meets what it does not expect.
+        "object' has no attribute",
+        "unknown filter",
+        "is not a function: got",
+        "can only concatenate",
+        "template: :",
+    ];
     let text = text.to_lowercase();
     PIECES.iter().any(|piece| text.contains(piece))
 }

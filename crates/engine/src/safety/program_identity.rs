@@ -76,6 +76,17 @@ impl ProgramIdentity {
     }
 }
 
+/// Whether a shell makes something else of a word with this in it.
+fn is_expanded(c: char) -> bool {
+    matches!(c, '$' | '`' | '*' | '?' | '[' | '{' | '~')
+}
+
+/// What may be the value of an option that is written in one word with it: `-fFILE`, `-nfFILE`.
+fn glued_values(word: &str) -> impl Iterator<Item = String> + '_ {
+    let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+    letters.char_indices().skip(1).map(|(at, _)| letters[at..].to_owned())
+}
+
 /// The words of a command and of the scripts in it.
 struct CommandWords {
     programs: BTreeSet<String>,
@@ -85,22 +96,29 @@ struct CommandWords {
 impl CommandWords {
     fn read(&mut self, argv: &[String], depth: usize) -> Option<()> {
         let (program, arguments) = argv.split_first()?;
-        // What is only known when the shell runs is not known here.
-        let unknown = |c: char| matches!(c, '$' | '`' | '*' | '?' | '[' | '{' | '~');
-        if depth == 0 || program.is_empty() || program.contains(unknown) {
+        if depth == 0 || program.is_empty() || program.contains(is_expanded) {
             return None;
         }
         self.programs.insert(program.clone());
         for word in arguments {
             self.others.insert(word.clone());
             self.others.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
+            self.others.extend(glued_values(word));
         }
         let Some(script) = script::script_argument(argv) else { return Some(()) };
+        // What is only known when the shell runs is not known here. Quotes may make it harmless,
+        // and it is asked about all the same.
+        if script.contains(is_expanded) {
+            return None;
+        }
         for command in script::all(script)? {
             // An assignment comes before the program's name, and may be all there is.
             let assigned = |word: &&String| word.contains('=') && !word.starts_with(['/', '.']);
             let own: Vec<String> = command.iter().skip_while(assigned).cloned().collect();
-            self.others.extend(command.iter().take_while(assigned).cloned());
+            // What is assigned may name a file that a program reads before all else.
+            let values = command.iter().take_while(assigned);
+            let value = |word: &String| word.split_once('=').map(|(_, value)| value.to_owned());
+            self.others.extend(values.filter_map(value));
             if !own.is_empty() {
                 self.read(&own, depth - 1)?;
             }
@@ -164,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_change_of_anything_that_runs_is_seen() {
-        let commands: [&[&str]; 9] = [
+        let commands: [&[&str]; 12] = [
             &["tool"],
             &["./run.sh"],
             &["bash", "run.sh"],
@@ -174,9 +192,12 @@ mod tests {
             &["bash", "-c", "bash < run.sh"],
             &["bash", "-c", "X=1 ./run.sh 'a b'"],
             &["bash", "-c", "tool --with=run.sh"],
+            &["bash", "-c", "tool -frun.sh"],
+            &["bash", "-c", "tool -nf./run.sh"],
+            &["bash", "-c", "BASH_ENV=run.sh bash -c true"],
         ];
         let files = ["bin/tool", "run.sh", "run.sh", "run.sh", "run.sh", "sub/run.sh", "run.sh"];
-        let files = files.into_iter().chain(["run.sh", "run.sh"]);
+        let files = files.into_iter().chain(["run.sh"; 5]);
         for (command, file) in commands.into_iter().zip(files) {
             let folder = folder();
             let before = folder.identity(command).unwrap();
@@ -213,7 +234,21 @@ mod tests {
     #[test]
     fn what_cannot_be_known_has_no_identity() {
         let folder = folder();
-        for script in ["$X", "./$(echo run.sh)", "`cat x`", "./r*.sh", "if"] {
+        for script in [
+            "$X",
+            "./$(echo run.sh)",
+            "`cat x`",
+            "./r*.sh",
+            "if",
+            "sh r*.sh",
+            "sh ?un.sh",
+            "sh [r]un.sh",
+            "sh run.{sh,}",
+            "sh ~+/run.sh",
+            "F=run.sh; sh $F",
+            "sh \"$PWD/run.sh\"",
+            "bash -c 'sh r*.sh'",
+        ] {
             assert_eq!(folder.identity(&["bash", "-c", script]), None, "{script}");
         }
         assert_eq!(folder.identity(&[]), None);

@@ -1,6 +1,7 @@
 //! What a command may write, what stays read-only in it and what is hidden, as every mechanism
 //! needs it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::exec::Command;
@@ -146,6 +147,9 @@ impl Plan {
 }
 
 /// Every path with its view, outer ones first: what is deeper lies over what holds it.
+///
+/// A mount cannot be moved, but the folder that holds it could be, and another be put in its place.
+/// So every folder between a writable one and what is read-only or hidden in it is a mount, too.
 pub(super) fn views(
     roots: &[PathBuf],
     read_only: impl IntoIterator<Item = PathBuf>,
@@ -157,8 +161,19 @@ pub(super) fn views(
     let mut views = of(roots, View::Writable);
     views.extend(read_only.into_iter().map(|path| (path, View::ReadOnly)));
     views.extend(of(hidden, View::Hidden));
+    views.extend(holders(&views).into_iter().map(|path| (path, View::Writable)));
     views.sort();
     views
+}
+
+/// The folders that lie in a writable one and hold something that is not.
+fn holders(views: &[(PathBuf, View)]) -> BTreeSet<PathBuf> {
+    let view_at = |path: &Path| views.iter().find(|(at, _)| at == path).map(|(_, view)| *view);
+    let is_in_writable = |path: &&Path| path.ancestors().find_map(view_at) == Some(View::Writable);
+    let guarded = views.iter().filter(|(_, view)| *view != View::Writable);
+    let above = guarded.flat_map(|(path, _)| path.ancestors().skip(1));
+    let unseen = above.filter(|path| view_at(path).is_none());
+    unseen.filter(is_in_writable).map(Path::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -186,5 +201,15 @@ mod tests {
         plan.hidden.clear();
         plan.hide(&HiddenPaths::new(named));
         assert_eq!(plan.hidden, [at("data"), at("data/work/keys")]);
+    }
+
+    #[test]
+    fn what_holds_a_guarded_place_cannot_be_moved() {
+        let path = |path: &str| PathBuf::from(path);
+        let read_only = ["/w/.git", "/w/.git/own", "/w/a/b/.git", "/x/y"].map(path);
+        let views = views(&["/w".into()], read_only, &["/w/c/secret".into()]);
+        let writable = views.into_iter().filter(|(_, view)| *view == View::Writable);
+        let writable: Vec<_> = writable.map(|(path, _)| path).collect();
+        assert_eq!(writable, ["/w", "/w/a", "/w/a/b", "/w/c"].map(path));
     }
 }

@@ -269,3 +269,17 @@ async fn settings_that_lead_nowhere_are_told() {
         assert!(!error.message.contains("lines"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_key_that_a_server_repeats_is_not_told() {
+    let words = "Incorrect API key provided: sk-secret-of-the-house";
+    for wire in WIRES {
+        let reply = Reply::new([Step::status(401, "auth", words)]).always();
+        let model = Model::start(Script::new([reply]));
+        let key = Some("sk-secret-of-the-house".to_owned());
+        let provider = Provider { key, ..provider(wire, &model) };
+        let error = ask(&provider, request("go")).await.ended.expect_err("refused");
+        assert!(!error.message.contains("secret-of"), "{error}");
+        assert!(error.message.contains("Incorrect API key provided: …"), "{error}");
+    }
+}

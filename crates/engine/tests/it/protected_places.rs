@@ -244,11 +244,34 @@ async fn a_repository_stays_protected_however_deep_it_lies_or_is_moved() {
         };
         let own = format!("{deep}/own/.git/hooks/x");
         assert_ne!(run(&format!("echo x > {own}")).await.exit_code, 0);
-        // Where it can be moved it is found again; under Landlock it cannot.
-        let moved = run(&format!("mv near {deep}/far")).await.exit_code == 0;
-        assert_eq!(moved, *sandbox.mechanism() != Mechanism::Landlock);
-        let far = if moved { format!("{deep}/far") } else { "near".to_owned() };
-        assert_ne!(run(&format!("echo x > {far}/.git/hooks/x")).await.exit_code, 0);
-        assert!(!root.join(own).exists() && !root.join(far).join(".git/hooks/x").exists());
+        // Neither it nor what holds it can be moved.
+        for moved in [format!("mv near {deep}/far"), "mv a a2".to_owned(), "mv a/b a/b2".to_owned()]
+        {
+            assert_ne!(run(&moved).await.exit_code, 0, "{moved}: {:?}", sandbox.mechanism());
+        }
+        assert_ne!(run("echo x > near/.git/hooks/x").await.exit_code, 0);
+        assert!(!root.join(own).exists() && !root.join("near/.git/hooks/x").exists());
+        assert!(root.join("near").exists() && root.join(deep).exists());
+    }
+}
+
+/// What holds a protected place could be moved away, and another be made in its place.
+#[tokio::test]
+async fn a_folder_that_holds_hooks_is_not_replaced() {
+    for sandbox in crate::sandbox::sandboxes() {
+        let (_folder, root) = folder();
+        let config = "[core]\n\thooksPath = .husky/_\n";
+        let files = [(".git/config", config), (".husky/_/pre-commit", "exit 0\n")];
+        make(&root, &[".git", ".husky/_"], &files);
+        let text = "mv .husky .old; mkdir -p .husky/_; echo evil > .husky/_/pre-commit; \
+                    echo own > .husky/beside";
+        let command = Command { cwd: root.clone(), ..script(text) };
+        ran(sandbox.wrap(command, &workspace()).unwrap()).await;
+        let hook = fs::read_to_string(root.join(".husky/_/pre-commit")).unwrap();
+        assert_eq!(hook, "exit 0\n", "{:?}", sandbox.mechanism());
+        assert_eq!(
+            root.join(".husky/beside").exists(),
+            *sandbox.mechanism() != Mechanism::Landlock
+        );
     }
 }

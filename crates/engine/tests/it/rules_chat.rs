@@ -133,7 +133,8 @@ async fn words_before_calls_are_kept_however_the_stream_ends() {
         chunk(json!({ "tool_calls": calls })),
     ];
     let want = ["reasoning \"Hm\"", "message \"I look.\"", r#"call "f" "{}""#];
-    for end in [vec![finish("tool_calls")], vec![finish("stop")], vec![]] {
+    let done = Step::bytes(b"data: [DONE]\n\n");
+    for end in [vec![finish("tool_calls")], vec![finish("stop")], vec![done]] {
         assert_eq!(items([&begun[..], &end[..]].concat()).await, want, "{end:?}");
     }
 }

@@ -18,7 +18,8 @@ pub(super) fn build_body(
     provider: &Provider,
     profile: &ChatProfile,
 ) -> (Map<String, Value>, Names) {
-    let (tools, names) = DIALECT.tools(request.tools);
+    let (tools, mut names) = DIALECT.tools(request.tools);
+    names.note_ids(&request.input);
     let mut base = request.base;
     if profile.tools_as_text {
         add_paragraph(&mut base, describe_tools(&tools));

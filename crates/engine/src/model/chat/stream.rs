@@ -17,6 +17,9 @@ use crate::tokens::TokenCount;
 /// More calls in one answer than this nobody means.
 const MAX_CALLS: usize = 1024;
 
+/// No window is so small that a history of fewer tokens fills it.
+const SHORT: u64 = 2048;
+
 /// How far the answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -84,7 +87,14 @@ impl<'a> Reader<'a> {
         self.finish.is_some()
     }
 
-    /// Takes one chunk, or a whole completion.
+    /// Takes a whole completion, which comes at once or not at all.
+    pub(super) fn read_whole(&mut self, data: &str) -> Result<Vec<ModelEvent>, Failure> {
+        let (told, _) = self.read(data)?;
+        self.whole = true;
+        Ok(told)
+    }
+
+    /// Takes one chunk.
     pub(super) fn read(&mut self, data: &str) -> Result<(Vec<ModelEvent>, Progress), Failure> {
         if matches!(data.trim(), "[DONE]" | "DONE") {
             self.whole = true;
@@ -289,13 +299,17 @@ impl<'a> Reader<'a> {
         self.tell_pieces(held, &mut told);
         self.end_item(&mut told);
         if let Err(failure) = self.check_finish(strange) {
+            // What is asked for again is void, and told by the next answer.
+            let told = if failure.again == Again::Never { told } else { Vec::new() };
             return (told, Err(failure));
         }
         let calls = std::mem::take(&mut self.calls);
         let mut ids: Vec<String> = Vec::new();
         for mut call in calls {
             // An id that names two calls would give both the same answer.
-            let is_new = |id: &String| !id.is_empty() && !ids.contains(id);
+            // Some servers number the calls of every answer from nought.
+            let is_new =
+                |id: &String| !id.is_empty() && !ids.contains(id) && !self.names.is_used_id(id);
             let id = Some(std::mem::take(&mut call.id)).filter(is_new);
             let id = id.unwrap_or_else(|| format!("call_{}", Uuid::now_v7().simple()));
             ids.push(id.clone());
@@ -325,7 +339,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Servers that end without a reason mean that all is said, unless a call is half.
+    /// Servers that say that all is said need no reason, unless a call is half.
     fn check_unfinished(&self, strange: usize) -> Result<(), Failure> {
         let skipped = self.skipped + strange;
         if self.understood == 0 && skipped > 0 {
@@ -334,7 +348,8 @@ impl<'a> Reader<'a> {
         }
         let half = |call: &Call| !call.arguments.is_empty() && !is_whole(&call.arguments);
         let is_half = self.calls.iter().any(half);
-        if self.understood == 0 || (is_half && !self.whole) {
+        // A stream that just ends may have been cut anywhere.
+        if self.understood == 0 || is_half || !self.whole {
             return Err(closed());
         }
         Ok(())
@@ -342,8 +357,9 @@ impl<'a> Reader<'a> {
 
     /// We ask for no limit, so that nothing but thoughts means that the window is full.
     fn too_long(&self) -> Failure {
-        if self.spoke || !self.calls.is_empty() {
-            return incomplete("length");
+        let is_short = self.answered.usage.is_some_and(|usage| usage.total_tokens < SHORT);
+        if self.spoke || is_short || !self.calls.is_empty() {
+            return incomplete("length; `max_tokens` of the chat profile sets how long it may be");
         }
         let words = "the history is longer than the model's window: it ran out of room before it \
                      could answer";
