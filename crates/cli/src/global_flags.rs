@@ -7,23 +7,29 @@ use crate::failure::Hinted;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct GlobalFlags {
     /// A setting over those of `config.toml`
-    #[arg(id = "global_config", long, short, value_name = "KEY=VALUE", hide = true)]
+    #[arg(
+        id = "global_config",
+        long = "config",
+        short = 'c',
+        value_name = "KEY=VALUE",
+        hide = true
+    )]
     config: Vec<String>,
 
     /// Switch a feature on
-    #[arg(id = "global_enable", long, value_name = "FEATURE", hide = true)]
+    #[arg(id = "global_enable", long = "enable", value_name = "FEATURE", hide = true)]
     enable: Vec<String>,
 
     /// Switch a feature off
-    #[arg(id = "global_disable", long, value_name = "FEATURE", hide = true)]
+    #[arg(id = "global_disable", long = "disable", value_name = "FEATURE", hide = true)]
     disable: Vec<String>,
 
     /// The model
-    #[arg(id = "global_model", long, short, value_name = "NAME", hide = true)]
+    #[arg(id = "global_model", long = "model", short = 'm', value_name = "NAME", hide = true)]
     model: Option<String>,
 
     /// Lay `NAME.config.toml` of the Codex home over the settings
-    #[arg(id = "global_profile", long, short, value_name = "NAME", hide = true)]
+    #[arg(id = "global_profile", long = "profile", short = 'p', value_name = "NAME", hide = true)]
     profile: Option<String>,
 }
 

@@ -20,6 +20,7 @@ bindery_testkit::on_both! {
     a_deadline_that_passes_while_the_daemon_is_down_means_no,
     workers_that_die_again_and_again_make_turns_wait,
     a_turn_that_waits_for_a_worker_can_be_stopped,
+    a_turn_that_many_stop_at_once_ends_once,
     the_tokens_of_a_turn_are_those_of_all_its_steps,
     the_tokens_of_a_turn_are_all_counted_when_the_daemon_ends_in_it,
     a_turn_that_a_full_disk_holds_goes_on_when_there_is_room,
@@ -115,6 +116,29 @@ async fn a_turn_that_waits_for_a_worker_can_be_stopped() {
     let all = daemon.web.follow(&turn, 0).await.rest().await;
     assert_eq!(all.last().unwrap().data["state"], "interrupted", "{all:#?}");
     assert_eq!(text(&all), "");
+}
+
+/// Stopped while it waits, and just when its turn comes.
+async fn a_turn_that_many_stop_at_once_ends_once() {
+    let daemon = Daemon::new(vec![Reply::text("fine").always()]);
+    let thread = daemon.thread(json!({})).await;
+    for round in 0..12 {
+        let first = daemon.say(&thread, "first").await;
+        let waiting = daemon.say(&thread, "waits").await;
+        if round % 2 == 1 {
+            daemon.web.follow(&first, 0).await.rest().await;
+        }
+        let path = format!("/v1/turns/{waiting}/interrupt");
+        let stop = || daemon.web.post(&path, json!({}));
+        let stopped = tokio::join!(stop(), stop(), stop(), stop());
+        for (status, said) in [stopped.0, stopped.1, stopped.2, stopped.3] {
+            assert!(status == 202 || said["code"] == "turn_over", "{status} {said}");
+        }
+        let all = daemon.web.follow(&waiting, 0).await.rest().await;
+        let ends = all.iter().filter(|heard| heard.event == "end").count();
+        assert_eq!(ends, 1, "{all:#?}");
+        daemon.web.follow(&first, 0).await.rest().await;
+    }
 }
 
 async fn the_tokens_of_a_turn_are_those_of_all_its_steps() {

@@ -46,6 +46,21 @@ fn a_server_is_started_in_every_order_that_clients_use() {
     }
 }
 
+/// `--config` of the daemon's commands is a file, wherever it stands behind them.
+#[test]
+fn the_settings_file_of_the_daemon_is_no_setting_of_codex() {
+    let stage = Stage::free(Script::always("ok"));
+    let home = stage.codex.home();
+    let (file, data) = (home.join("bindery.toml"), home.join("data"));
+    std::fs::write(&file, format!("data = {:?}\n", data.display().to_string())).unwrap();
+    let (file, root) = (file.to_str().unwrap(), home.to_str().unwrap());
+    let added = stage.bindery(&["tenant", "add", "acme", "--root", root, "--config", file]);
+    for mut command in [added, stage.bindery(&["tenant", "--config", file, "list"])] {
+        let ended = command.output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+}
+
 #[test]
 fn values_are_toml_and_else_text_wherever_they_stand() {
     let stage = Stage::free(Script::always("ok"));

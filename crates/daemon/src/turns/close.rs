@@ -141,10 +141,9 @@ impl Flow<'_> {
 pub(super) async fn withdraw(inner: &Arc<Inner>, turn: &TurnRow, live: &Live) -> Result<(), Error> {
     // Whoever takes it out of the queue ends it, and nobody else does.
     let claim = Change::StartTurn { turn: turn.id.clone(), at: clock::now() };
-    match inner.store.commit(vec![claim]).await {
-        Err(err) if err.is_passing() => return Ok(()),
-        claimed if claimed? != [true] => return Ok(()),
-        _ => {}
+    let claimed = inner.store.commit(vec![claim]).await;
+    if claimed.as_ref().is_err_and(|err| err.is_passing()) || claimed? != [true] {
+        return Ok(());
     }
     let state = TurnState::Interrupted;
     let parts =
