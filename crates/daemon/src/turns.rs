@@ -128,6 +128,8 @@ pub(crate) struct Live {
     asked: AtomicBool,
     /// Held while it is being asked.
     start: Mutex<Option<TaskTrackerToken>>,
+    /// Held by whoever takes it out of the queue, to begin it or to end it.
+    dequeue: tokio::sync::Mutex<()>,
 }
 
 impl Live {
@@ -140,6 +142,7 @@ impl Live {
             control: Mutex::default(),
             asked: AtomicBool::new(turn.mark.is_some() || turn.backend_turn.is_some()),
             start: Mutex::default(),
+            dequeue: tokio::sync::Mutex::default(),
         }
     }
 

@@ -61,6 +61,8 @@ impl Inner {
             () = self.stop.cancelled() => return Ok(()),
             admitted = admission => admitted,
         };
+        let Some(live) = self.live().get(&job.turn).cloned() else { return Ok(()) };
+        let dequeue = live.dequeue.lock().await;
         let Some(mut scene) = self.scene(tenant, thread, &job.turn).await? else { return Ok(()) };
         // Needed to begin with; whoever takes the turn over later reads it again.
         let request = std::mem::take(&mut scene.turn.request);
@@ -71,6 +73,7 @@ impl Inner {
                 return Ok(());
             }
         }
+        drop(dequeue);
         let mut flow = Flow::new(self, &scene, &request).await?;
         let asked = scene.live.is_asked();
         if scene.live.stop.is_cancelled() && !asked {

@@ -139,10 +139,10 @@ impl Flow<'_> {
 
 /// Ends a turn that has not begun.
 pub(super) async fn withdraw(inner: &Arc<Inner>, turn: &TurnRow, live: &Live) -> Result<(), Error> {
-    // Whoever takes it out of the queue ends it, and nobody else does.
-    let claim = Change::StartTurn { turn: turn.id.clone(), at: clock::now() };
-    let claimed = inner.store.commit(vec![claim]).await;
-    if claimed.as_ref().is_err_and(|err| err.is_passing()) || claimed? != [true] {
+    // One that is being begun is ended where it runs, and one that is being ended ends once.
+    let Ok(_dequeue) = live.dequeue.try_lock() else { return Ok(()) };
+    let row = inner.store.turn(&turn.tenant, &turn.id).await?;
+    if row.is_none_or(|row| row.state != TurnState::Queued) {
         return Ok(());
     }
     let state = TurnState::Interrupted;
