@@ -1,8 +1,8 @@
 //! Turns end, and are told truly, although daemons, workers and disks fail them.
 
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::Child;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
 use bindery_testkit::backend::Server;
@@ -12,7 +12,7 @@ use bindery_testkit::skipped::report_skipped;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, announced, end_workers};
+use crate::daemon::{Daemon, announced, end_workers, workers};
 use crate::stage::{HANG, Stage};
 use crate::web::{Heard, Web, text};
 
@@ -25,6 +25,7 @@ bindery_testkit::on_both! {
     the_tokens_of_a_turn_are_all_counted_when_the_daemon_ends_in_it,
     a_turn_that_a_full_disk_holds_goes_on_when_there_is_room,
     a_turn_that_a_full_disk_holds_can_be_stopped,
+    a_turn_that_a_full_disk_holds_outlives_a_graceful_stop,
 }
 
 fn is(kind: &str) -> impl Fn(&Heard) -> bool {
@@ -194,7 +195,20 @@ struct SmallDisk {
     web: Web,
     stage: Stage,
     data: PathBuf,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
+}
+
+/// Has this command run a daemon whose data lie in this folder.
+fn serve_inside(mut command: Command, stage: &Stage, folder: &Path) -> (Child, Web) {
+    let serve = stage.bindery(&["serve"]);
+    command.arg(serve.get_program()).args(serve.get_args()).env_clear();
+    command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(stage.codex.project()).arg("--data").arg(folder.join("data"));
+    command.arg("--config").arg(folder.join("bindery.toml"));
+    if Server::current() == Server::Engine {
+        command.env_remove("BINDERY_CODEX").args(["--backend", "engine"]);
+    }
+    announced(command)
 }
 
 impl SmallDisk {
@@ -204,10 +218,10 @@ impl SmallDisk {
         let folder = tempfile::TempDir::with_prefix("bindery-disk-").unwrap();
         let (data, config) = (folder.path().join("data"), folder.path().join("bindery.toml"));
         std::fs::create_dir(&data).unwrap();
-        std::fs::write(&config, "[workers]\norphan_seconds = 2\n").unwrap();
+        std::fs::write(&config, "[workers]\norphan_seconds = 10\n").unwrap();
         let mount = "mount -t tmpfs -o size=4m,mode=700 tmpfs \"$0\" && exec \"$@\"";
         let unshare = |args: &[&str]| {
-            let mut command = std::process::Command::new("unshare");
+            let mut command = Command::new("unshare");
             command.args(["--mount", "--", "sh", "-c", mount]).arg(&data).args(args);
             command
         };
@@ -215,19 +229,31 @@ impl SmallDisk {
             report_skipped("a disk cannot be mounted in a namespace of its own");
             return None;
         }
-        let serve = stage.bindery(&["serve"]);
-        let mut command = unshare(&[]);
-        command.arg(serve.get_program()).args(serve.get_args()).env_clear();
-        command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.current_dir(stage.codex.project()).arg("--data").arg(&data);
-        command.arg("--config").arg(config);
-        if Server::current() == Server::Engine {
-            command.env_remove("BINDERY_CODEX").args(["--backend", "engine"]);
-        }
-        let (child, web) = announced(command);
+        let (child, web) = serve_inside(unshare(&[]), &stage, folder.path());
         // As the daemon sees it.
         let seen = format!("/proc/{}/root{}", child.id(), data.display());
-        Some(Self { child, web, stage, data: seen.into(), _folder: folder })
+        Some(Self { child, web, stage, data: seen.into(), folder })
+    }
+
+    /// Asks the daemon to end, and waits. The disk stays as long as its workers do.
+    fn terminate(&mut self) -> Option<i32> {
+        let workers = workers(&self.data);
+        let daemon = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(daemon, Signal::TERM).unwrap();
+        let code = self.child.wait().unwrap().code();
+        let worker = workers.first().expect("no worker runs");
+        self.data =
+            format!("/proc/{worker}/root{}", self.folder.path().join("data").display()).into();
+        code
+    }
+
+    /// Starts it again on the same disk, which a worker of before still has.
+    fn again(&mut self) {
+        let worker = *workers(&self.data).first().expect("no worker runs");
+        let mut inside = Command::new("nsenter");
+        inside.arg(format!("--mount=/proc/{worker}/ns/mnt"));
+        inside.args(["--", "sh", "-c", "cd \"$0\" && exec \"$@\""]).arg(self.stage.codex.project());
+        (self.child, self.web) = serve_inside(inside, &self.stage, self.folder.path());
     }
 
     /// Fills the disk to its last byte.
@@ -336,5 +362,19 @@ async fn a_turn_that_a_full_disk_holds_can_be_stopped() {
     disk.make_room();
     let all = disk.web.follow(&turn, 0).await.rest().await;
     assert_eq!(all.last().unwrap().data["state"], "interrupted");
+    disk.until_ready().await;
+}
+
+async fn a_turn_that_a_full_disk_holds_outlives_a_graceful_stop() {
+    let Some(mut disk) = SmallDisk::new(long_message()) else { return };
+    let turn = disk.held_turn().await;
+    assert_eq!(disk.terminate(), Some(0));
+    disk.make_room();
+    disk.again();
+    disk.stage.model.open("end");
+    let all = disk.web.follow(&turn, 0).await.rest().await;
+    assert_eq!(all.last().unwrap().data["state"], "completed", "{}", all.last().unwrap().data);
+    assert_eq!(text(&all), format!("first {}", rest()));
+    assert_eq!(disk.stage.model.requests().len(), 1, "the model is asked once");
     disk.until_ready().await;
 }

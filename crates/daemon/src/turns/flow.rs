@@ -108,13 +108,14 @@ impl<'a> Flow<'a> {
         let (mut opened, mut attempt) = (opened, 0);
         loop {
             let since = Instant::now();
-            self.bind(&opened.turn).await?;
-            // The worker has opened the folder meanwhile, or long ago.
-            let moved = self.confined(&opened.turn, Vec::new());
-            self.keep(&moved, Vec::new()).await?;
-            match self.pump(&mut opened.turn).await? {
-                Cut::Ended => return Ok(()),
-                Cut::Stopping => return self.let_go(opened.turn).await,
+            let cut = match self.hear(&mut opened.turn).await {
+                Ok(Cut::Stopping) => return self.let_go(opened.turn).await,
+                // What cannot be written when we stop is left to the next daemon.
+                Err(_) if self.inner.stop.is_cancelled() => return self.let_go(opened.turn).await,
+                cut => cut?,
+            };
+            match cut {
+                Cut::Ended | Cut::Stopping => return Ok(()),
                 Cut::Lost(last) => {
                     if self.inner.stop.is_cancelled() {
                         return Ok(());
@@ -126,11 +127,21 @@ impl<'a> Flow<'a> {
                     attempt = if since.elapsed() > LASTING { 0 } else { attempt + 1 };
                     match self.again(attempt).await {
                         Ok(again) => opened = again,
+                        Err(_) if self.inner.stop.is_cancelled() => return Ok(()),
                         Err(why) => return self.lost(last, &why).await,
                     }
                 }
             }
         }
+    }
+
+    /// Hears a turn from its beginning, or from where it is taken over.
+    async fn hear(&mut self, turn: &mut Turn) -> Result<Cut, Error> {
+        self.bind(turn).await?;
+        // The worker has opened the folder meanwhile, or long ago.
+        let moved = self.confined(turn, Vec::new());
+        self.keep(&moved, Vec::new()).await?;
+        self.pump(turn).await
     }
 
     /// Writes down what the backend calls the turn; what it calls the thread is known since it was
@@ -365,6 +376,7 @@ impl<'a> Flow<'a> {
     /// The daemon stops: the turn runs on, and what it says meanwhile is fetched by the next one.
     /// It is read all the same until its connection is closed, because dropping it would stop it.
     async fn let_go(self, mut turn: Turn) -> Result<(), Error> {
+        self.scene.live.leave_start();
         while turn.next().await.is_some() {}
         Ok(())
     }
