@@ -12,7 +12,7 @@ use crate::record::Record;
 /// What stands around a payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Envelope<'a> {
-    /// When the line was written; lines of 0.29 and older do not say.
+    /// When the line was written, as it stands there; lines of 0.29 and older do not say.
     pub timestamp: Option<&'a str>,
     /// Its number in the thread (0.150 and newer).
     pub ordinal: Option<u64>,
@@ -92,25 +92,28 @@ impl<'a> Envelope<'a> {
     fn slow(text: &'a str) -> Result<Self, Broken> {
         let probe: Probe<'a> = serde_json::from_str(text)
             .map_err(|error| if error.is_data() { Broken::Foreign } else { Broken::Torn })?;
-        if let (Some(kind), Some(payload)) = (probe.kind, probe.payload) {
+        let timestamp = probe.timestamp.map(|at| text_in(at).ok_or(Broken::Foreign)).transpose()?;
+        let word = |raw: Option<&'a RawValue>| raw.map(known_word).transpose();
+        let kind = word(probe.kind)?;
+        if let (Some(kind), Some(payload)) = (kind, probe.payload) {
             return Ok(Self {
-                timestamp: probe.timestamp,
+                timestamp,
                 ordinal: probe.ordinal,
                 kind,
-                inner: inner_of(payload.get()),
+                inner: if TYPELESS.contains(&kind) { "" } else { inner_of(payload.get()) },
                 payload: payload.get(),
                 open_ended: false,
                 metadata: probe.metadata.map(RawValue::get),
             });
         }
-        let inner = match (probe.kind, probe.record_type, &probe.id) {
+        let inner = match (kind, word(probe.record_type)?, &probe.id) {
             (Some(kind), ..) => kind,
             (None, Some(kind), _) => kind,
-            (None, None, Some(_)) if probe.timestamp.is_some() => "header",
+            (None, None, Some(_)) if timestamp.is_some() => "header",
             _ => return Err(Broken::Foreign),
         };
         Ok(Self {
-            timestamp: if inner == "header" { probe.timestamp } else { None },
+            timestamp: if inner == "header" { timestamp } else { None },
             ordinal: None,
             kind: "",
             inner,
@@ -118,6 +121,16 @@ impl<'a> Envelope<'a> {
             open_ended: false,
             metadata: None,
         })
+    }
+
+    /// When the line was written, in milliseconds since 1970.
+    pub fn time_ms(&self) -> Option<i64> {
+        let text = self.timestamp?;
+        if !text.contains('\\') {
+            return crate::clock::millis(text);
+        }
+        let text: String = serde_json::from_str(&format!("\"{text}\"")).ok()?;
+        crate::clock::millis(&text)
     }
 
     /// The generation of the line.
@@ -176,29 +189,62 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Keys after the payload that are not the usual ones.
+    /// Keys after the payload that are not the usual ones; the metadata may be among them.
     fn tail(&self, rest: &'a str) -> Result<Option<&'a str>, String> {
-        let rest = rest.strip_prefix(',').ok_or("the line goes on after its payload")?;
-        let whole = format!("{{{rest}");
-        serde_json::from_str::<IgnoredAny>(&whole).map_err(|error| error.to_string())?;
-        Ok(None)
+        let (mut rest, mut metadata) = (rest, None);
+        while let Some(more) = rest.strip_prefix(',') {
+            let (key, after) = first_value(more)?;
+            let after = after.strip_prefix(':').ok_or("a key without a value")?;
+            let (value, after) = first_value(after)?;
+            let key: String = serde_json::from_str(key).map_err(|error| error.to_string())?;
+            if key == "metadata" && value.starts_with('{') {
+                metadata = metadata.or(Some(value));
+            }
+            rest = after;
+        }
+        match rest {
+            "}" => Ok(metadata),
+            _ => Err("the line goes on after its payload".to_owned()),
+        }
     }
+}
+
+/// The first value of a text, and what follows it and the white space behind it.
+fn first_value(text: &str) -> Result<(&str, &str), String> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    let value = values.next().ok_or("the line breaks off")?.map_err(|error| error.to_string())?;
+    Ok((value.get(), text[values.byte_offset()..].trim_start()))
+}
+
+/// A string as it stands there, without its quotes.
+fn text_in(raw: &RawValue) -> Option<&str> {
+    raw.get().strip_prefix('"')?.strip_suffix('"')
+}
+
+/// A word that may be spelt with escapes; one that we do not know stays as it is spelt.
+fn known_word(raw: &RawValue) -> Result<&str, Broken> {
+    let text = text_in(raw).ok_or(Broken::Foreign)?;
+    if !text.contains('\\') {
+        return Ok(text);
+    }
+    let word: String = serde_json::from_str(raw.get()).map_err(|_| Broken::Foreign)?;
+    Ok(crate::schema::tag_word(&word).unwrap_or(text))
 }
 
 #[derive(Deserialize)]
 struct Probe<'a> {
     #[serde(borrow, default)]
-    timestamp: Option<&'a str>,
+    timestamp: Option<&'a RawValue>,
     #[serde(default)]
     ordinal: Option<u64>,
     #[serde(borrow, rename = "type", default)]
-    kind: Option<&'a str>,
+    kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
     payload: Option<&'a RawValue>,
     #[serde(borrow, default)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    record_type: Option<&'a str>,
+    record_type: Option<&'a RawValue>,
     #[serde(default)]
     id: Option<IgnoredAny>,
 }
@@ -237,9 +283,9 @@ fn fast(text: &str) -> Option<Envelope<'_>> {
         return None;
     }
     let inner = match payload.strip_prefix("{\"type\":\"") {
-        Some(rest) => word(rest)?.0,
         // These have no type of their own, and none is looked for in their long payloads.
-        None if TYPELESS.contains(&kind) => "",
+        _ if TYPELESS.contains(&kind) => "",
+        Some(rest) => word(rest)?.0,
         None => return None,
     };
     let timestamp = Some(timestamp);
@@ -256,7 +302,7 @@ const TYPELESS: &[&str] = &[
 ];
 
 /// A string without escapes, and what follows it.
-fn word(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn word(text: &str) -> Option<(&str, &str)> {
     let end = memchr::memchr2(b'"', b'\\', text.as_bytes())?;
     (text.as_bytes()[end] == b'"').then(|| (&text[..end], &text[end + 1..]))
 }
@@ -265,9 +311,10 @@ fn inner_of(payload: &str) -> &str {
     #[derive(Deserialize)]
     struct Inner<'a> {
         #[serde(borrow, rename = "type", default)]
-        inner: Option<&'a str>,
+        inner: Option<&'a RawValue>,
     }
-    serde_json::from_str::<Inner<'_>>(payload).ok().and_then(|inner| inner.inner).unwrap_or("")
+    let inner = serde_json::from_str::<Inner<'_>>(payload).ok().and_then(|inner| inner.inner);
+    inner.and_then(|inner| known_word(inner).ok()).unwrap_or("")
 }
 
 #[cfg(test)]

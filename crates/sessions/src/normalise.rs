@@ -251,7 +251,7 @@ impl<'e> Normaliser<'e> {
         self.is_copied = self.own_start.is_some_and(|own| ordinal.is_some_and(|at| at < own));
         match line {
             Ok(envelope) => {
-                self.time = envelope.timestamp.and_then(crate::clock::millis).or(self.time);
+                self.time = envelope.time_ms().or(self.time);
                 let odd = self.entry(&envelope);
                 odd.map_err(|odd| (odd.tag.unwrap_or_else(|| envelope.tag()), odd.why))
             }

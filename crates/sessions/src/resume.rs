@@ -193,7 +193,7 @@ impl Reader {
                 self.history.roll_back(count);
                 self.turns.roll_back(count);
             }
-            _ => self.turns.event(kind, payload, line.timestamp.and_then(crate::clock::millis)),
+            _ => self.turns.event(kind, payload, line.time_ms()),
         }
     }
 

@@ -41,6 +41,12 @@ pub(crate) fn shape(tag: &str) -> Option<&'static Shape> {
     known().get(tag)
 }
 
+/// The word of a line's or a payload's type that is this text, if we know it.
+pub(crate) fn tag_word(text: &str) -> Option<&'static str> {
+    let words = known().keys().flat_map(|tag| tag.split('/'));
+    words.map(|word| -> &'static str { word }).find(|word| *word == text)
+}
+
 fn known() -> &'static HashMap<String, Shape> {
     static KNOWN: OnceLock<HashMap<String, Shape>> = OnceLock::new();
     KNOWN.get_or_init(|| read(include_str!("schema/known.txt")))

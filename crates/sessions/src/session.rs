@@ -148,7 +148,8 @@ fn tells_of_rollbacks(chain: &[Segment]) -> Result<bool, Error> {
                 break;
             }
             let filled = kept + read;
-            if memchr::memmem::find(&block[..filled], MARK).is_some() {
+            let block_so_far = &block[..filled];
+            if memchr::memmem::find(block_so_far, MARK).is_some() || spells_letters(block_so_far) {
                 return Ok(true);
             }
             kept = filled.min(MARK.len());
@@ -156,6 +157,12 @@ fn tells_of_rollbacks(chain: &[Segment]) -> Result<bool, Error> {
         }
     }
     Ok(false)
+}
+
+/// Letters are spelt as escapes, which Codex never does: the mark may be among them.
+fn spells_letters(block: &[u8]) -> bool {
+    let mut escapes = memchr::memmem::find_iter(block, b"\\u00");
+    escapes.any(|at| matches!(block.get(at + 4), Some(b'5'..=b'7')))
 }
 
 fn run(
@@ -229,36 +236,20 @@ const TAIL_LIMIT: u64 = 64 << 20;
 
 /// The first beginning of a turn after `from`, and true; the first line there if there is none.
 fn turn_start(file: &mut File, from: u64, path: &Path) -> Result<(u64, bool), Error> {
-    let mut search = || -> std::io::Result<(u64, bool)> {
-        file.seek(SeekFrom::Start(from))?;
-        let mut block = vec![0; 1 << 20];
-        let (mut offset, mut first) = (from, None);
-        let mut kept = 0;
-        loop {
-            let read = file.read(&mut block[kept..])?;
-            if read == 0 {
-                return Ok((first.unwrap_or(offset), false));
-            }
-            let filled = kept + read;
-            let mut lines = memchr::memchr_iter(b'\n', &block[..filled]);
-            if let Some(at) = lines.find(|at| is_turn_start(&block[at + 1..filled])) {
-                return Ok((offset + at as u64 + 1, true));
-            }
-            let line = memchr::memchr(b'\n', &block[..filled]);
-            first = first.or(line.map(|at| offset + at as u64 + 1));
-            // The beginning of a line may be split between two blocks.
-            kept = filled.min(256);
-            block.copy_within(filled - kept..filled, 0);
-            offset += (filled - kept) as u64;
+    file.seek(SeekFrom::Start(from)).map_err(read_error(path))?;
+    let mut records = Records::at(file, Limits::default(), from, 0);
+    // The line that `from` is in the middle of.
+    let cut = records.next().map_err(read_error(path))?;
+    let first = from + cut.map_or(0, |record| record.length + u64::from(record.ended));
+    while let Some(record) = records.next().map_err(read_error(path))? {
+        let is_start = Envelope::read(&record).is_ok_and(|line| {
+            line.kind == "event_msg" && matches!(line.inner, "task_started" | "turn_started")
+        });
+        if is_start {
+            return Ok((record.offset, true));
         }
-    };
-    search().map_err(read_error(path))
-}
-
-fn is_turn_start(line: &[u8]) -> bool {
-    let head = &line[..line.len().min(160)];
-    memchr::memmem::find(head, b"\"payload\":{\"type\":\"task_started\"").is_some()
-        && !head.contains(&b'\n')
+    }
+    Ok((first, false))
 }
 
 fn from_offset(file: &mut File, start: u64, options: Options) -> std::io::Result<Session> {

@@ -1,4 +1,9 @@
-//! Skimming: what lines are, told by their first bytes, without parsing them.
+//! Skimming: what lines are, told by their first bytes where they stand as Codex writes them, and
+//! by reading them where they do not.
+
+use crate::line::Envelope;
+use crate::record::{Record, Shortened};
+use crate::wire::Message;
 
 /// Counts of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,42 +45,134 @@ impl Counts {
         }
     }
 
-    fn line(&mut self, line: &[u8]) {
+    /// Counts a line of which only the beginning is there. False if that does not tell.
+    pub(crate) fn add_head(&mut self, head: &[u8]) -> bool {
+        let kind = LineKind::by_head(head);
         self.lines += 1;
-        let head = &line[..line.len().min(512)];
-        let Some(rest) = after(head, b"\"type\":\"") else { return };
-        if rest.starts_with(b"event_msg\"") {
-            let Some(rest) = after(rest, b"\"payload\":{\"type\":\"") else { return };
-            self.event(rest);
-        } else if rest.starts_with(b"message\"") {
-            // A bare line of 0.29 and older.
-            let injected: [&[u8]; 2] = [b"<user_instructions>", b"<environment_context>"];
-            let is_injected = injected.iter().any(|tag| after(head, tag).is_some());
-            if after(head, b"\"role\":\"user\"").is_some() && !is_injected {
-                self.bare_user += 1;
-            } else if after(head, b"\"role\":\"assistant\"").is_some() {
-                self.bare_assistant += 1;
-            }
-        }
+        self.count(kind.unwrap_or(LineKind::Other));
+        kind.is_some()
     }
 
-    fn event(&mut self, event: &[u8]) {
-        if event.starts_with(b"task_started\"") || event.starts_with(b"turn_started\"") {
-            self.marked_turns += 1;
-        } else if event.starts_with(b"user_message\"") {
-            self.user += 1;
-        } else if event.starts_with(b"agent_message\"") {
-            self.assistant += 1;
-        } else if event.starts_with(b"item_completed\"") {
-            let Some(item) = after(event, b"\"item\":{\"type\":\"") else { return };
-            self.user += u64::from(item.starts_with(b"UserMessage\""));
-            self.assistant += u64::from(item.starts_with(b"AgentMessage\""));
+    /// Counts a record that was read.
+    pub(crate) fn add_record(&mut self, record: &Record<'_>) {
+        self.lines += 1;
+        let kind = Envelope::read(record).map_or(LineKind::Other, |line| LineKind::of(&line));
+        self.count(kind);
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let kind = LineKind::by_head(line).filter(|_| line.trim_ascii_end().ends_with(b"}"));
+        let Some(kind) = kind else {
+            let length = line.len() as u64;
+            let shortened = Shortened::default();
+            let record = Record { line: 1, offset: 0, length, raw: line, shortened, ended: true };
+            return self.add_record(&record);
+        };
+        self.lines += 1;
+        self.count(kind);
+    }
+
+    fn count(&mut self, kind: LineKind) {
+        match kind {
+            LineKind::TurnMark => self.marked_turns += 1,
+            LineKind::User => self.user += 1,
+            LineKind::Assistant => self.assistant += 1,
+            LineKind::BareUser => self.bare_user += 1,
+            LineKind::BareAssistant => self.bare_assistant += 1,
+            LineKind::Other => {}
         }
     }
 }
 
-/// What follows the first `needle`.
-fn after<'a>(bytes: &'a [u8], needle: &[u8]) -> Option<&'a [u8]> {
-    let at = memchr::memmem::find(bytes, needle)?;
-    Some(&bytes[at + needle.len()..])
+/// What a line counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineKind {
+    TurnMark,
+    User,
+    Assistant,
+    BareUser,
+    BareAssistant,
+    Other,
+}
+
+impl LineKind {
+    /// By the first bytes; none unless they are as Codex has written them since 0.34.
+    fn by_head(line: &[u8]) -> Option<Self> {
+        let rest = line.strip_prefix(b"{\"timestamp\":\"")?;
+        let (_, mut rest) = word(rest)?;
+        if let Some(number) = rest.strip_prefix(b",\"ordinal\":") {
+            let end = number.iter().position(|byte| !byte.is_ascii_digit())?;
+            rest = &number[end..];
+        }
+        let (kind, rest) = word(rest.strip_prefix(b",\"type\":\"")?)?;
+        let payload = rest.strip_prefix(b",\"payload\":{")?;
+        if kind != b"event_msg" {
+            return Some(Self::Other);
+        }
+        let (event, rest) = word(payload.strip_prefix(b"\"type\":\"")?)?;
+        match event {
+            b"item_completed" => item_type(rest).map(Self::of_item),
+            event => Some(Self::of_event(event)),
+        }
+    }
+
+    fn of_event(event: &[u8]) -> Self {
+        match event {
+            b"task_started" | b"turn_started" => Self::TurnMark,
+            b"user_message" => Self::User,
+            b"agent_message" => Self::Assistant,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_item(item: &[u8]) -> Self {
+        match item {
+            b"UserMessage" => Self::User,
+            b"AgentMessage" => Self::Assistant,
+            _ => Self::Other,
+        }
+    }
+
+    fn of(line: &Envelope<'_>) -> Self {
+        match (line.kind, line.inner) {
+            ("event_msg", "item_completed") => match crate::normalise::item_kind(line) {
+                Ok(kind) => Self::of_item(kind.as_bytes()),
+                Err(_) => Self::Other,
+            },
+            ("event_msg", event) => Self::of_event(event.as_bytes()),
+            // A bare line of 0.29 and older.
+            ("", "message") => match line.payload::<Message>() {
+                Ok((message, _)) => Self::of_message(&message),
+                Err(_) => Self::Other,
+            },
+            _ => Self::Other,
+        }
+    }
+
+    fn of_message(message: &Message) -> Self {
+        let texts = || message.content.iter().filter_map(|block| block.text.as_deref());
+        let is_injected = texts().any(|text| crate::normalise::injected_topic(text).is_some());
+        match message.role.as_str() {
+            "user" if !is_injected => Self::BareUser,
+            "assistant" => Self::BareAssistant,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The type of the item of an event, after plain words under other keys.
+fn item_type(mut rest: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (key, after) = word(rest.strip_prefix(b",\"")?)?;
+        if key == b"item" {
+            return word(after.strip_prefix(b":{\"type\":\"")?).map(|(kind, _)| kind);
+        }
+        (_, rest) = word(after.strip_prefix(b":\"")?)?;
+    }
+}
+
+/// A string without escapes, and what follows it.
+fn word(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr2(b'"', b'\\', bytes)?;
+    (bytes[end] == b'"').then(|| (&bytes[..end], &bytes[end + 1..]))
 }

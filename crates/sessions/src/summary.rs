@@ -12,7 +12,7 @@ use self::facts::Facts;
 use crate::Error;
 use crate::error::read_error;
 use crate::find::SessionFile;
-use crate::record::{self, is_packed};
+use crate::record::{self, Limits, Records, is_packed};
 use crate::skim::Counts;
 
 /// What a list shows of a session.
@@ -211,27 +211,60 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
     Ok(filled)
 }
 
-/// Counts the lines of a long file, block by block.
+/// Counts the lines of a long file, block by block; by reading its records where the beginning of
+/// a long line does not tell what it is.
 fn count(file: &SessionFile) -> Result<Counts, Error> {
+    match count_blocks(file)? {
+        Some(counts) => Ok(counts),
+        None => count_records(file),
+    }
+}
+
+fn count_blocks(file: &SessionFile) -> Result<Option<Counts>, Error> {
     let mut source = file.open()?;
     let mut counts = Counts::default();
     let (mut buffer, mut kept) = (vec![0; 1 << 20], 0);
+    // The rest of a long line that is counted already.
+    let mut is_counted = false;
     loop {
         let read = source.read(&mut buffer[kept..]).map_err(read_error(&file.path))?;
         let filled = kept + read;
         if read == 0 {
-            counts.add(&buffer[..filled]);
-            return Ok(counts);
+            if !is_counted {
+                counts.add(&buffer[..filled]);
+            }
+            return Ok(Some(counts));
         }
+        let start = match memchr::memchr(b'\n', &buffer[..filled]) {
+            Some(end) if is_counted => end + 1,
+            _ => 0,
+        };
         let Some(end) = memchr::memrchr(b'\n', &buffer[..filled]) else {
-            // Only the beginning of a line tells what it is.
-            kept = filled.min(4096);
+            if filled == buffer.len() && !is_counted {
+                if !counts.add_head(&buffer[..filled]) {
+                    return Ok(None);
+                }
+                is_counted = true;
+            }
+            kept = if is_counted { 0 } else { filled };
             continue;
         };
-        counts.add(&buffer[..end]);
+        counts.add(&buffer[start..end.max(start)]);
+        is_counted = false;
         buffer.copy_within(end + 1..filled, 0);
         kept = filled - end - 1;
     }
+}
+
+fn count_records(file: &SessionFile) -> Result<Counts, Error> {
+    let mut records = Records::new(file.open()?, Limits::default());
+    let mut counts = Counts::default();
+    while let Some(record) = records.next().map_err(read_error(&file.path))? {
+        if record.length > 0 {
+            counts.add_record(&record);
+        }
+    }
+    Ok(counts)
 }
 
 /// From the first beginning of a line on.

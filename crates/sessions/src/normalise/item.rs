@@ -9,7 +9,7 @@ use super::names::camel;
 use super::slot::CLIENT;
 use super::tool::{Update, status_word};
 use super::{Normaliser, patch, shell};
-use crate::line::Envelope;
+use crate::line::{Envelope, word as plain_word};
 use crate::wire::{Command, Completed, Duration, ImageCall, OtherItem, Patch, TextItem};
 
 impl Normaliser<'_> {
@@ -349,13 +349,17 @@ pub(crate) fn kind_of(line: &Envelope<'_>) -> Result<String, Odd> {
     }
 }
 
-/// The item's type, without reading the item.
+/// The item's type, without reading the item: only where the keys before it stand as Codex writes
+/// them, each with a plain word.
 fn peek(payload: &str) -> Option<&str> {
-    const KEY: &str = "\"item\":{\"type\":\"";
-    let head = &payload[..payload.floor_char_boundary(400)];
-    let at = memchr::memmem::find(head.as_bytes(), KEY.as_bytes())? + KEY.len();
-    let end = memchr::memchr(b'"', &head.as_bytes()[at..])?;
-    head.get(at..at + end)
+    let mut rest = payload.strip_prefix("{\"type\":\"item_completed\"")?;
+    loop {
+        let (key, after) = plain_word(rest.strip_prefix(",\"")?)?;
+        if key == "item" {
+            return plain_word(after.strip_prefix(":{\"type\":\"")?).map(|(kind, _)| kind);
+        }
+        (_, rest) = plain_word(after.strip_prefix(":\"")?)?;
+    }
 }
 
 fn slow_kind(line: &Envelope<'_>) -> Result<String, Odd> {

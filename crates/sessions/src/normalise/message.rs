@@ -144,7 +144,7 @@ impl Normaliser<'_> {
         let id = if id.is_empty() { format!("line-{}", self.line) } else { id };
         let mut slot = self.slot(id, Status::Ok, body);
         slot.alias = bare;
-        if metadata.is_some_and(|metadata| metadata.contains("\"compaction_output\":true")) {
+        if metadata.is_some_and(is_compaction_output) {
             slot.item.origin.mark = Some("compaction".to_owned());
         }
         self.push_half(number, slot, MODEL);
@@ -411,6 +411,23 @@ fn without_plan(text: &str) -> Option<String> {
     let begin = text.find(BEGIN)?;
     let end = text[begin..].find(END).map(|at| begin + at + END.len())?;
     Some(format!("{}{}", &text[..begin], &text[end..]))
+}
+
+/// Codex's note on an answer that is the summary of a compaction.
+fn is_compaction_output(metadata: &str) -> bool {
+    let notes: Value = serde_json::from_str(metadata).unwrap_or_default();
+    holds(&notes, "compaction_output")
+}
+
+/// The value says yes under this name, at some depth.
+fn holds(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.get(name) == Some(&Value::Bool(true))
+                || fields.values().any(|value| holds(value, name))
+        }
+        _ => false,
+    }
 }
 
 /// 0.118 to 0.125 write mail between agents as JSON in an assistant message.

@@ -52,7 +52,7 @@ struct WrappedMetadata {
 }
 
 fn sniff(text: &str) -> Outcome {
-    if text.starts_with("{\"output\"")
+    if text.trim_start().starts_with('{')
         && let Ok(wrapped) = serde_json::from_str::<Wrapped>(text)
     {
         return Outcome {

@@ -98,7 +98,7 @@ impl Facts {
             // What a sub-agent was given of its parent are not its own words.
             return;
         }
-        self.first_ms = self.first_ms.or_else(|| line.timestamp.and_then(millis));
+        self.first_ms = self.first_ms.or_else(|| line.time_ms());
         match (line.kind, line.inner) {
             ("session_meta", _) | ("", "header") if self.meta.is_none() => {
                 self.meta = line.payload().ok().map(|(meta, _)| meta);
@@ -122,14 +122,15 @@ impl Facts {
     }
 
     fn item(&mut self, line: &Envelope<'_>) {
-        let text = line.payload_text();
-        let head = &text[..text.floor_char_boundary(400)];
-        if head.contains("\"item\":{\"type\":\"UserMessage\"") {
-            let Ok((done, _)) = line.payload::<Completed<TextItem>>() else { return };
-            let texts = done.item.content.iter().filter_map(|piece| piece.get("text")?.as_str());
-            self.first_words(Some(texts.collect::<Vec<_>>().join("\n")));
-        } else if head.contains("\"item\":{\"type\":\"EnteredReviewMode\"") {
-            self.review(line);
+        match crate::normalise::item_kind(line).as_deref() {
+            Ok("UserMessage") => {
+                let Ok((done, _)) = line.payload::<Completed<TextItem>>() else { return };
+                let pieces = done.item.content.iter();
+                let texts = pieces.filter_map(|piece| piece.get("text")?.as_str());
+                self.first_words(Some(texts.collect::<Vec<_>>().join("\n")));
+            }
+            Ok("EnteredReviewMode") => self.review(line),
+            _ => {}
         }
     }
 
@@ -172,7 +173,7 @@ impl Facts {
 
     fn tail_line(&mut self, record: &Record<'_>) {
         let Ok(line) = Envelope::read(record) else { return };
-        self.last_ms = line.timestamp.and_then(millis).or(self.last_ms);
+        self.last_ms = line.time_ms().or(self.last_ms);
         match (line.kind, line.inner) {
             ("turn_context", _) => self.context(&line),
             ("token_usage_record", _) => {

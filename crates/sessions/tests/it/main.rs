@@ -43,4 +43,6 @@ mod synthetic;
 
 mod spelt;
 
+mod respelt;
+
 mod faults;
