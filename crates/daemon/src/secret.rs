@@ -66,6 +66,11 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// What may be shown of an address: user, path and query can each hold a secret.
+pub fn origin(url: &str) -> Option<String> {
+    reqwest::Url::parse(url).ok().map(|url| url.origin().ascii_serialization())
+}
+
 /// What stands before secrets, and is followed by nothing else.
 const BEFORE: [&str; 5] = ["bnd_", "sk-", "whsec_", "Bearer ", "bearer "];
 
@@ -102,6 +107,13 @@ mod tests {
         assert!(same(&hash(&a), &hash(&a)));
         assert!(!same(&hash(&a), &hash(&b)));
         assert!(!same("a", "ab"));
+    }
+
+    #[test]
+    fn an_address_is_shown_without_what_may_be_secret() {
+        let url = "https://user:pass@hooks.example:8443/services/T0/B1?token=x#y";
+        assert_eq!(origin(url).as_deref(), Some("https://hooks.example:8443"));
+        assert_eq!(origin("no address"), None);
     }
 
     #[test]

@@ -96,12 +96,17 @@ async fn settings_of_a_tenant_count_from_the_next_request_on() {
     let full = json!({ "settings": { "sandbox": "danger-full-access" } });
     assert_eq!(web.post("/v1/threads", full.clone()).await.0, 403);
     let settings = "[limits]\nrequests_per_minute = 2\n[policy]\nfull_access = true\n\
-                    [env]\nFRUIT = 'apple'\n";
+                    [env]\nFRUIT = 'apple'\n\
+                    [[webhooks]]\nurl = 'https://me:hush@h.example/T0/hush?key=hush'\nsecret = 's'\n";
     let file = daemon.stage.file("acme.toml", settings);
     let set = ["set", "acme", "--json", "--settings", file.to_str().unwrap()];
     let told = json_of(&daemon.tenant(&set));
     assert_eq!(told["tenant"]["limits"]["requestsPerMinute"], 2);
     assert_eq!(told["tenant"]["env"], json!(["FRUIT"]), "names, not values");
+    assert_eq!(told["tenant"]["webhooks"], json!(["https://h.example"]), "no part that is secret");
+    for args in [&["list", "--json"][..], &["list"]] {
+        assert!(!daemon.tenant(args).contains("hush"), "{args:?}");
+    }
     assert_eq!(web.post("/v1/threads", full).await.0, 201);
     let mut statuses = Vec::new();
     for _ in 0..3 {

@@ -11,6 +11,7 @@ use super::extract::Query;
 use super::openapi::shape;
 use super::pages::{Page, PageQuery};
 use crate::error::Error;
+use crate::secret;
 use crate::store::Delivery;
 use crate::tenant::Caller;
 
@@ -23,18 +24,16 @@ pub async fn list(
     caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> Result<Response, Error> {
-    let rows = app.store.deliveries(&caller.tenant.id, query.following()).await?;
+    let rows = app.store.deliveries(&caller.tenant.id, query.following("evt_")?).await?;
     let page = Page::of(rows, query.limit(), |row| row.id.clone(), |row| view(&row));
     Ok(json(StatusCode::OK, &page))
 }
 
-/// Without the rest of the address, which may hold a secret.
 fn view(row: &Delivery) -> Value {
-    let url = reqwest::Url::parse(&row.url).ok();
     json!({
         "id": row.id,
         "event": row.event,
-        "receiver": url.map(|url| url.origin().ascii_serialization()),
+        "receiver": secret::origin(&row.url),
         "state": if row.given_up.is_some() { "given_up" } else { "waiting" },
         "attempts": row.attempts,
         "why": row.why,

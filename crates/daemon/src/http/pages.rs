@@ -49,7 +49,11 @@ pub(super) fn place_from_name(next: &str) -> Result<Place, Error> {
         let at = at.parse().ok()?;
         Some((at, name.to_owned()))
     });
-    place.ok_or_else(|| Error::invalid("cursor", "it must be `next` of the page before"))
+    place.ok_or_else(unknown_place)
+}
+
+fn unknown_place() -> Error {
+    Error::invalid("cursor", "it must be `next` of the page before")
 }
 
 /// A whole number of a query, within bounds.
@@ -101,14 +105,28 @@ impl PageQuery {
         limit(self.limit)
     }
 
-    /// The page to read of a list that is newest first, with one more.
-    pub fn paging(&self) -> Paging {
-        Paging { before: self.cursor.clone(), limit: self.limit() + 1 }
+    /// The page to read of a list that is newest first, with one more. All names in the list begin
+    /// with `prefix`.
+    pub fn paging(&self, prefix: &str) -> Result<Paging, Error> {
+        Ok(Paging { before: self.name(prefix)?, limit: self.limit() + 1 })
     }
 
-    /// The page to read of a list that is oldest first, with one more.
-    pub fn following(&self) -> Following {
-        Following { after: self.cursor.clone(), limit: Some(self.limit() + 1) }
+    /// The page to read of a list that is oldest first, with one more. All names in the list begin
+    /// with `prefix`.
+    pub fn following(&self, prefix: &str) -> Result<Following, Error> {
+        Ok(Following { after: self.name(prefix)?, limit: Some(self.limit() + 1) })
+    }
+
+    /// The name that `next` of a list of such names told; the row itself may be gone.
+    fn name(&self, prefix: &str) -> Result<Option<String>, Error> {
+        let is_name = |cursor: &str| {
+            let rest = cursor.strip_prefix(prefix).unwrap_or_default();
+            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        match &self.cursor {
+            Some(cursor) if !is_name(cursor) => Err(unknown_place()),
+            cursor => Ok(cursor.clone()),
+        }
     }
 }
 

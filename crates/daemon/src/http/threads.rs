@@ -250,7 +250,7 @@ pub async fn list(
 ) -> Result<Response, Error> {
     let archived = query.archived.unwrap_or(false);
     let page = PageQuery { limit: query.limit, cursor: query.cursor };
-    let rows = app.store.threads(&caller.tenant.id, archived, page.paging()).await?;
+    let rows = app.store.threads(&caller.tenant.id, archived, page.paging("thr_")?).await?;
     let page = Page::of(rows, page.limit(), |row| row.id.clone(), ThreadView::from);
     Ok(json(StatusCode::OK, &page))
 }

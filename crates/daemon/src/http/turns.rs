@@ -244,7 +244,7 @@ pub async fn list(
     Query(query): Query<PageQuery>,
 ) -> Result<Response, Error> {
     let row = find_thread(&app, &caller, &thread).await?;
-    let rows = app.store.turns(&caller.tenant.id, &row.id, query.paging()).await?;
+    let rows = app.store.turns(&caller.tenant.id, &row.id, query.paging("turn_")?).await?;
     let page = Page::of(rows, query.limit(), |row| row.id.clone(), TurnView::from);
     Ok(json(StatusCode::OK, &page))
 }

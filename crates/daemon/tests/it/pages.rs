@@ -73,7 +73,7 @@ async fn a_list_longer_than_a_page_is_read_to_its_end() {
     let config = Config { codex_home: Some(home.clone()), ..Config::default() };
     let stage = Stage::with(config, folder.path().to_owned()).await;
     let tenant = stage.app.tenants.find("default").await.unwrap().id;
-    let (tokens, ids) = (numbered("ask_"), numbered("d"));
+    let (tokens, ids) = (numbered("ask_"), numbered("evt_"));
     let first = value(stage.post("/v1/threads", &json!({})).await).await["id"].clone();
     let first = first.as_str().unwrap();
     let turns = format!("/v1/threads/{first}/turns");
@@ -114,11 +114,50 @@ async fn a_place_that_no_page_told_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config { codex_home: Some(folder.path().join("home")), ..Config::default() };
     let stage = Stage::with(config, folder.path().to_owned()).await;
-    for path in ["/v1/interrupts?cursor=x", "/v1/interrupts?after=x.y", "/v1/sessions?before=x"] {
+    let thread = value(stage.post("/v1/threads", &json!({})).await).await["id"].clone();
+    let turns = format!("/v1/threads/{}/turns", thread.as_str().unwrap());
+    let mut paths: Vec<String> =
+        ["/v1/interrupts?cursor=x", "/v1/interrupts?after=x.y", "/v1/sessions?before=x"]
+            .map(str::to_owned)
+            .to_vec();
+    for list in ["/v1/threads", "/v1/deliveries", &*turns] {
+        for wrong in ["zzz", "", "thr_", "turn_", "evt_", "thr_é", "evt_a.b", "turn_'--", "ten_a"]
+        {
+            paths.push(format!("{list}?cursor={wrong}"));
+        }
+    }
+    for path in &paths {
         let response = stage.get(path).await;
         assert_eq!(response.status(), 422, "{path}");
         let told = value(response).await.to_string();
         assert!(told.contains("`next` of the page before"), "{told}");
+    }
+    stage.end().await;
+}
+
+/// Whichever comes first, the turn is there or the thread is gone; no answer is a fault of ours.
+#[tokio::test]
+async fn a_turn_that_races_the_removal_of_its_thread_is_told_what_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { codex_home: Some(folder.path().join("home")), ..Config::default() };
+    let stage = Stage::with(config, folder.path().to_owned()).await;
+    for round in 0..40 {
+        let thread = value(stage.post("/v1/threads", &json!({})).await).await["id"].clone();
+        let thread = format!("/v1/threads/{}", thread.as_str().unwrap());
+        let turns = format!("{thread}/turns");
+        let hi = json!({ "input": "hi" });
+        let posts = async {
+            for _ in 0..round % 4 {
+                tokio::task::yield_now().await;
+            }
+            tokio::join!(stage.post(&turns, &hi), stage.post(&turns, &hi))
+        };
+        let (deleted, (first, second)) = tokio::join!(stage.delete(&thread), posts);
+        assert!([204, 409].contains(&deleted.status().as_u16()), "{}", deleted.status());
+        for posted in [first, second] {
+            let status = posted.status().as_u16();
+            assert!([201, 404, 409, 410].contains(&status), "round {round}: {status}");
+        }
     }
     stage.end().await;
 }

@@ -89,6 +89,12 @@ impl Stage {
         timeout(HANG, sent).await.expect("no response").unwrap()
     }
 
+    /// The response to a `DELETE`.
+    pub(crate) async fn delete(&self, path: &str) -> Response {
+        let sent = self.ask(Method::DELETE, path).send();
+        timeout(HANG, sent).await.expect("no response").unwrap()
+    }
+
     /// Stops the server, and waits until nothing is left of it.
     pub(crate) async fn end(mut self) {
         drop(self.stop.take());

@@ -1,5 +1,7 @@
-//! What `bindery tenant` tells, as text or JSON. Secrets of webhooks are told in neither.
+//! What `bindery tenant` tells, as text or JSON. Secrets of webhooks are told in neither, nor
+//! the parts of their addresses that may hold one.
 
+use bindery_daemon::secret::origin;
 use bindery_daemon::store::TokenRow;
 use bindery_daemon::tenant::{Role, Roles, Tenant};
 use serde_json::{Value, json};
@@ -95,7 +97,7 @@ fn view(tenant: &Tenant) -> Value {
         "root": settings.root,
         "limits": settings.limits,
         "policy": settings.policy,
-        "webhooks": settings.webhooks.iter().map(|hook| &hook.url).collect::<Vec<_>>(),
+        "webhooks": settings.webhooks.iter().map(|hook| origin(&hook.url)).collect::<Vec<_>>(),
         "tools": settings.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
         "env": settings.env.keys().collect::<Vec<_>>(),
     })

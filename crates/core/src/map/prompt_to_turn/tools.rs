@@ -33,6 +33,7 @@ pub const RESERVED: &[&str] = &[
     "request_user_input",
     "resume_agent",
     "send_input",
+    "shell_command",
     "spawn_agent",
     "tool_search",
     "update_goal",

@@ -4,7 +4,7 @@ mod delivery;
 
 mod removal;
 
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Connection, OptionalExtension as _, Params, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::row::{json, word};
@@ -291,9 +291,11 @@ fn add_contributor(
     contributor: &Contributor,
 ) -> Result<bool, StoreError> {
     let sql = "SELECT contributors FROM thread WHERE id = ?1";
-    let known: Option<String> = db.prepare_cached(sql)?.query_row([thread], |row| row.get(0))?;
-    // Where nobody knows who has had a part, one more name does not make it known.
-    let Some(known) = known else { return Ok(false) };
+    let mut statement = db.prepare_cached(sql)?;
+    let known = statement.query_row([thread], |row| row.get::<_, Option<String>>(0)).optional()?;
+    // A thread that is gone meanwhile has no list. Where nobody knows who has had a part, one more
+    // name does not make it known.
+    let Some(known) = known.flatten() else { return Ok(false) };
     let mut all: Vec<Contributor> =
         serde_json::from_str(&known).map_err(|err| StoreError::Damaged(err.to_string()))?;
     if all.contains(contributor) {
